@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+# Feature tests: $(call has,HEADER,REGEX,MACRO) defines MACRO if the kernel's
+# HEADER matches REGEX. One line for each difference between kernels that the
+# preprocessor cannot see.
+has = $(if $(shell grep -lE '$(2)' $(srctree)/include/$(1) 2>/dev/null),-D$(3))
+
+ccflags-y += $(call has,trace/stages/stage6_event_callback.h,__assign_str[(]dst[)],IPOIB_HAVE_ASSIGN_STR_1)
+ccflags-y += $(call has,linux/netdevice.h,alloc_netdev_dummy,IPOIB_HAVE_ALLOC_NETDEV_DUMMY)
+ccflags-y += $(call has,linux/hrtimer.h,void hrtimer_setup,IPOIB_HAVE_HRTIMER_SETUP)
+ccflags-y += $(call has,net/rtnetlink.h,struct rtnl_newlink_params,IPOIB_HAVE_NEWLINK_PARAMS)
+ccflags-y += $(call has,linux/netdevice.h,ndo_set_rx_mode_async,IPOIB_HAVE_SET_RX_MODE_ASYNC)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Connected mode (RFC 4755). The verbs side belongs to the port and is shared
+ * by its netdevs; connections belong to the port too and only point to their
+ * netdev. See Documentation/cm-lifecycle.rst.
+ */
+#ifndef IPOIB_CM_H
+#define IPOIB_CM_H
+
+#include <linux/list.h>
+#include <linux/netdevice.h>
+#include <linux/rhashtable.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_cm.h>
+#include <rdma/ib_verbs.h>
+
+#include "ipoib_cm_drain.h"
+
+struct ipoib_ah;
+struct ipoib_cm_ring;
+struct ipoib_cm_rx;
+struct ipoib_cm_tx;
+struct ipoib_neigh;
+struct ipoib_netdev;
+struct ipoib_port;
+struct page_pool;
+struct sa_path_rec;
+
+#define IPOIB_CM_COPYBREAK	256	/* octets: shorter packets are copied */
+#define IPOIB_CM_REAP_WORKERS	8	/* destroys and moves to ERR at a time */
+#define IPOIB_CM_ACCEPT_WORKERS	4	/* REQs worked on at a time */
+#define IPOIB_CM_PEER_MAX	4	/* passive connections of one peer */
+
+/**
+ * struct ipoib_cm_port - connected-mode side of a port
+ * @capable: RC and enough scatter/gather entries: connected mode is offered
+ * @recv_cq: receives of all passive QPs, and their drain WRs; @recv_napi
+ * @send_cq: sends of all active QPs; @send_napi
+ * @napi_dev: dummy netdev that carries the NAPIs
+ * @mtu: largest IPoIB MTU that the receive buffers hold, in octets
+ * @rings: receive rings by id; the cookie of a receive WR is (id, slot)
+ * @srq_ring: ring of the current SRQ generation; NULL without SRQs
+ * @pool: pages of receive buffers
+ * @lock: guards @rx_conns, @tx_conns and the counts; BH
+ * @rx_conns: @tx_conns: connections that have not been released
+ * @qps: connections by their QP's address; read under RCU
+ * @drain: the drain engine
+ * @drain_work: @drain_timer: run it
+ * @reap_wq: unbound, WQ_MEM_RECLAIM: moves to ERR, destroys
+ * @accept_wq: unbound: makes QPs for REQs
+ * @idle: woken when the last connection has been released
+ */
+struct ipoib_cm_port {
+	bool capable;
+	struct ib_cq *recv_cq;
+	struct ib_cq *send_cq;
+	struct net_device *napi_dev;
+	struct napi_struct recv_napi;
+	struct napi_struct send_napi;
+	unsigned int mtu;
+	struct xarray rings;
+	struct ipoib_cm_ring *srq_ring;
+	struct page_pool *pool;
+	spinlock_t lock;
+	struct list_head rx_conns;
+	struct list_head tx_conns;
+	unsigned int nrx;
+	unsigned int ntx;
+	struct rhashtable qps;
+	struct ipoib_drain drain;
+	struct work_struct drain_work;
+	struct hrtimer drain_timer;
+	struct workqueue_struct *reap_wq;
+	struct workqueue_struct *accept_wq;
+	struct delayed_work refill_work;
+	struct delayed_work age_work;
+	wait_queue_head_t idle;
+};
+
+/**
+ * struct ipoib_cm_netdev - connected-mode side of a netdev
+ * @listen: one listener for each service-ID prefix; they live as long as the
+ *	netdev and reject while it is down
+ * @accepting: the interface is up and takes REQs
+ */
+struct ipoib_cm_netdev {
+	struct ib_cm_id *listen[2];
+	bool accepting;
+};
+
+extern unsigned int ipoib_rx_idle_timeout;	/* seconds */
+extern unsigned int ipoib_drain_timeout_ms;
+
+/* ipoib_cm.c */
+int ipoib_cm_port_init(struct ipoib_port *port);
+void ipoib_cm_port_uninit(struct ipoib_port *port);
+void ipoib_cm_port_dead(struct ipoib_port *port);
+void ipoib_cm_netdev_init(struct ipoib_netdev *priv);
+void ipoib_cm_netdev_destroy(struct ipoib_netdev *priv);
+void ipoib_cm_open(struct ipoib_netdev *priv);
+void ipoib_cm_stop(struct ipoib_netdev *priv);
+bool ipoib_cm_capable(const struct ipoib_netdev *priv);
+unsigned int ipoib_cm_max_mtu(const struct ipoib_netdev *priv);
+void ipoib_cm_conns_show(struct ipoib_netdev *priv, struct seq_file *m);
+void ipoib_cm_drain_show(struct ipoib_netdev *priv, struct seq_file *m);
+
+/* ipoib_cm_tx.c */
+struct ipoib_cm_tx *ipoib_cm_tx_create(struct ipoib_neigh *neigh,
+				       const struct sa_path_rec *rec);
+bool ipoib_cm_tx_is_up(const struct ipoib_cm_tx *tx);
+unsigned int ipoib_cm_tx_mtu(const struct ipoib_cm_tx *tx);
+void ipoib_cm_tx_send(struct ipoib_netdev *priv, struct sk_buff *skb,
+		      struct ipoib_cm_tx *tx);
+void ipoib_cm_tx_detach(struct ipoib_cm_tx *tx);
+
+#endif /* IPOIB_CM_H */
