@@ -107,7 +107,7 @@ enum ipoib_drain_counter {
  *	ipoib_drain_reaped(); process context, no lock
  * @release: the QP is gone for good, free what is left; last call for this QP;
  *	process context, no lock
- * @trace: a transition just happened; any context, lock held
+ * @trace: a transition from @from to the present state; any context, lock held
  * @count: one event of kind @c; any context, lock held
  * @missing: say once which signal was missing; process context, no lock
  */
@@ -189,6 +189,9 @@ struct ipoib_drain_qp {
  * @nqps: QPs on @qps
  * @sweep_want: newest ticket handed out
  * @sweep_done: newest ticket whose sweep is complete
+ * @sweep_cur: ticket whose sweep a busy CQ is being counted for
+ * @sweep_left: completions still to be polled for @sweep_cur
+ * @cqe: entries of the receive CQ
  * @timeout: deadline of a teardown in ns
  * @dead: the HCA is gone: wait for no signal, trust no completion
  */
@@ -205,12 +208,15 @@ struct ipoib_drain {
 	u32 nqps;
 	u64 sweep_want;
 	u64 sweep_done;
+	u64 sweep_cur;
+	u32 sweep_left;
+	u32 cqe;
 	u64 timeout;
 	bool dead;
 };
 
 void ipoib_drain_init(struct ipoib_drain *d, const struct ipoib_drain_ops *ops,
-		      u32 window, u64 timeout_ns);
+		      u32 window, u32 cqe, u64 timeout_ns);
 void ipoib_drain_qp_init(struct ipoib_drain *d, struct ipoib_drain_qp *q,
 			 const void *key);
 bool ipoib_drain_begin(struct ipoib_drain_qp *q, enum ipoib_drain_reason reason,
@@ -220,7 +226,8 @@ void ipoib_drain_rq_done(struct ipoib_drain_qp *q);
 void ipoib_drain_flushed(struct ipoib_drain *d, u32 slot, const void *key,
 			 enum ib_wc_status status);
 u64 ipoib_drain_sweep_begin(struct ipoib_drain *d);
-void ipoib_drain_sweep_end(struct ipoib_drain *d, u64 ticket);
+void ipoib_drain_sweep_end(struct ipoib_drain *d, u64 ticket, u32 polled,
+			   bool empty);
 void ipoib_drain_reaped(struct ipoib_drain_qp *q, int err);
 void ipoib_drain_set_dead(struct ipoib_drain *d);
 void ipoib_drain_run(struct ipoib_drain *d);
