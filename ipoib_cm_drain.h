@@ -63,6 +63,8 @@ enum ipoib_drain_reason {
 	IPOIB_DRAIN_NREASONS
 };
 
+/* Legal transitions: bit TO is set in entry FROM. */
+extern const u16 ipoib_drain_legal[IPOIB_DRAIN_NSTATES];
 extern const char *const ipoib_drain_state_names[IPOIB_DRAIN_NSTATES];
 extern const char *const ipoib_drain_reason_names[IPOIB_DRAIN_NREASONS];
 
@@ -140,15 +142,19 @@ struct ipoib_drain_ops {
  * @state: set by one setter only
  * @reason: why the teardown began
  * @start: when it began (ns)
- * @due: earliest time of the next look at it (ns)
  * @ticket: the sweep that it waits for
  * @slot: window slot held, or IPOIB_DRAIN_NO_SLOT
- * @post_tries: failed attempts to post the drain WR
+ * @post_tries: failed attempts to post the drain WR since the last look
+ * @err_tries: moves to ERR that were asked for since the last look
  * @rq_done: LWQE seen, or the own receive ring is empty
  * @sq_done: flush completion of the drain WR seen
  * @in_err: the QP is known to be in ERR
  * @err_busy: a move to ERR is with a worker
  * @no_sq: never reached RTS, so a drain WR proves nothing: sweep instead
+ * @early: the drain WR was posted before the receive side was known to be
+ *	done, so its flush may stand before receive completions: sweep as well
+ * @lied: the drain WR completed with success, so the QP was not in ERR
+ * @gone: the reaper has destroyed the QP
  * @nudged: the half-way look has been taken
  * @condemned: reaped without both signals
  */
@@ -161,15 +167,18 @@ struct ipoib_drain_qp {
 	enum ipoib_drain_state state;
 	enum ipoib_drain_reason reason;
 	u64 start;
-	u64 due;
 	u64 ticket;
 	u32 slot;
 	u8 post_tries;
+	u8 err_tries;
 	bool rq_done;
 	bool sq_done;
 	bool in_err;
 	bool err_busy;
 	bool no_sq;
+	bool early;
+	bool lied;
+	bool gone;
 	bool nudged;
 	bool condemned;
 };
@@ -193,6 +202,7 @@ struct ipoib_drain_qp {
  * @sweep_left: completions still to be polled for @sweep_cur
  * @cqe: entries of the receive CQ
  * @timeout: deadline of a teardown in ns
+ * @next_due: when the ladder has to be looked at again (ns)
  * @dead: the HCA is gone: wait for no signal, trust no completion
  */
 struct ipoib_drain {
@@ -212,6 +222,7 @@ struct ipoib_drain {
 	u32 sweep_left;
 	u32 cqe;
 	u64 timeout;
+	u64 next_due;
 	bool dead;
 };
 
@@ -230,6 +241,7 @@ void ipoib_drain_sweep_end(struct ipoib_drain *d, u64 ticket, u32 polled,
 			   bool empty);
 void ipoib_drain_reaped(struct ipoib_drain_qp *q, int err);
 void ipoib_drain_set_dead(struct ipoib_drain *d);
+void ipoib_drain_set_timeout(struct ipoib_drain *d, u64 timeout_ns);
 void ipoib_drain_run(struct ipoib_drain *d);
 bool ipoib_drain_idle(struct ipoib_drain *d);
 
