@@ -210,6 +210,7 @@ int ipoib_set_mode(struct ipoib_netdev *priv, bool connected,
 		   struct netlink_ext_ack *extack);
 void ipoib_features_update(struct ipoib_netdev *priv);
 int ipoib_restart(struct ipoib_netdev *priv);
+void ipoib_restart_async(struct ipoib_netdev *priv);
 void ipoib_pmtu_feedback(struct ipoib_netdev *priv, struct sk_buff *skb,
 			 unsigned int mtu);
 
