@@ -75,6 +75,8 @@ int ipoib_path_attach(struct ipoib_netdev *priv, const union ib_gid *dgid,
 void ipoib_path_detach(struct ipoib_neigh *neigh);
 void ipoib_path_refresh(struct ipoib_netdev *priv);
 void ipoib_path_flush(struct ipoib_netdev *priv);
+void ipoib_path_check_slid(struct ipoib_netdev *priv, const union ib_gid *sgid,
+			   u32 slid);
 void ipoib_path_show(struct ipoib_netdev *priv, struct seq_file *m);
 
 #endif /* IPOIB_PATH_H */
