@@ -47,6 +47,9 @@
 #define IPOIB_MIN_QUEUE_SIZE	2u
 #define IPOIB_MIN_SENDQ_SIZE	128u
 
+#define IPOIB_PMTU_QUEUE_LEN	64
+#define IPOIB_DEBUGFS_FILES	4
+
 /* Module parameters, made valid at load. */
 extern unsigned int ipoib_sendq_size;
 extern unsigned int ipoib_recvq_size;
@@ -88,7 +91,7 @@ enum ipoib_event_bit {
  * @pd: protection domain of everything on this port
  * @max_mtu: largest IB MTU of the port in octets; written at init
  * @netdevs: parent and children; written under rtnl, read under rtnl or RCU
- * @parent: the parent netdev
+ * @parent: the parent netdev; under rtnl
  * @events: bits of enum ipoib_event_bit that wait for @event_work
  * @event_work: on ipoib_rtnl_wq; acts on @events
  * @dead: set once when the HCA is gone; no verbs but destroy from then on
@@ -122,13 +125,16 @@ enum ipoib_netdev_flag {
 	IPOIB_F_CHILD_SYSFS,	/* made by create_child */
 	IPOIB_F_CHILD_RTNL,	/* made by rtnetlink */
 	IPOIB_F_REMOVING,	/* unregister has begun */
+	IPOIB_F_ADDR_SET,	/* the interface ID was given by the administrator */
 };
 
 /**
  * struct ipoib_netdev - one IPoIB interface, parent or P_Key child
  * @dev: the net device that this is the private part of
- * @port: its port; a reference is held
+ * @port: its port; a reference is held from ndo_init to the destructor
  * @parent: the parent interface, NULL for a parent; a netdev reference is held
+ *	from ndo_init to the destructor
+ * @parent_tracker: of that reference
  * @list: on &struct ipoib_port.netdevs
  * @flags: enum ipoib_netdev_flag
  * @pkey: P_Key with the full-membership bit; written under rtnl
@@ -141,17 +147,22 @@ enum ipoib_netdev_flag {
  * @wq: ordered; joins, leaves, ageing; never takes rtnl
  * @link_work: on ipoib_rtnl_wq; brings MTU and carrier in line with the link
  * @timeout_work: on ipoib_rtnl_wq; restarts after a transmit time-out
+ * @delete_work: on ipoib_rtnl_wq; unregisters a child for delete_child
+ * @pmtu_work: on the interface's queue; answers the senders in @pmtu_queue
+ * @pmtu_queue: packets that were too long; at most IPOIB_PMTU_QUEUE_LEN
  * @ud: datagram QP, its CQs and rings
  * @neighs: link-layer address -> address handle or connection
  * @paths: GID -> path record
  * @mcast: multicast groups
  * @cm: connected mode: listener and connections
  * @stats: counters
+ * @debugfs: its files; under rtnl
  */
 struct ipoib_netdev {
 	struct net_device *dev;
 	struct ipoib_port *port;
 	struct ipoib_netdev *parent;
+	netdevice_tracker parent_tracker;
 	struct list_head list;
 	unsigned long flags;
 	u16 pkey;
@@ -164,12 +175,16 @@ struct ipoib_netdev {
 	struct workqueue_struct *wq;
 	struct work_struct link_work;
 	struct work_struct timeout_work;
+	struct work_struct delete_work;
+	struct work_struct pmtu_work;
+	struct sk_buff_head pmtu_queue;
 	struct ipoib_ud ud;
 	struct ipoib_neigh_table neighs;
 	struct ipoib_path_table paths;
 	struct ipoib_mcast mcast;
 	struct ipoib_cm_netdev cm;
 	struct ipoib_pcpu_stats __percpu *stats;
+	struct dentry *debugfs[IPOIB_DEBUGFS_FILES];
 };
 
 static inline struct ipoib_netdev *ipoib_priv(const struct net_device *dev)
@@ -196,36 +211,34 @@ static inline bool ipoib_is_connected(const struct ipoib_netdev *priv)
 void ipoib_port_get(struct ipoib_port *port);
 void ipoib_port_put(struct ipoib_port *port);
 
-/* ipoib_netdev.c: net_device_ops, open and stop, transmit dispatch */
-extern const struct net_device_ops ipoib_netdev_ops;
-extern const struct header_ops ipoib_header_ops;
+/* ipoib_netdev.c: net_device_ops, header_ops, transmit dispatch */
 bool ipoib_dev_is_ours(const struct net_device *dev);
 void ipoib_netdev_setup(struct net_device *dev);
 struct net_device *ipoib_netdev_alloc(const char *name);
 int ipoib_netdev_bind(struct ipoib_netdev *priv, struct ipoib_port *port,
 		      struct ipoib_netdev *parent, u16 pkey);
-void ipoib_netdev_unbind(struct ipoib_netdev *priv);
 void ipoib_link_update(struct ipoib_netdev *priv);
+void ipoib_rtnl_work_queue(struct ipoib_netdev *priv, struct work_struct *work);
 int ipoib_set_mode(struct ipoib_netdev *priv, bool connected,
 		   struct netlink_ext_ack *extack);
-void ipoib_features_update(struct ipoib_netdev *priv);
 int ipoib_restart(struct ipoib_netdev *priv);
 void ipoib_restart_async(struct ipoib_netdev *priv);
 void ipoib_pmtu_feedback(struct ipoib_netdev *priv, struct sk_buff *skb,
 			 unsigned int mtu);
 
 /* ipoib_vlan.c: P_Key children */
-int ipoib_vlan_create(struct net_device *parent, u16 pkey);
-int ipoib_vlan_delete(struct net_device *parent, u16 pkey);
-bool ipoib_vlan_pkey_in_use(struct ipoib_netdev *parent, u16 pkey);
+int ipoib_child_register(struct ipoib_netdev *parent, struct net_device *dev,
+			 u16 pkey, enum ipoib_netdev_flag kind);
+int ipoib_vlan_create(struct ipoib_netdev *parent, u16 pkey);
+int ipoib_vlan_delete(struct ipoib_netdev *parent, u16 pkey);
+void ipoib_vlan_delete_work(struct work_struct *work);
+void ipoib_vlan_follow(struct ipoib_netdev *parent, bool up);
 
 /* ipoib_netlink.c */
 extern struct rtnl_link_ops ipoib_link_ops;
 
 /* ipoib_sysfs.c */
-extern const struct attribute_group *ipoib_sysfs_parent_groups[];
-extern const struct attribute_group *ipoib_sysfs_child_groups[];
-extern const struct attribute_group *ipoib_sysfs_rtnl_groups[];
+extern const struct attribute_group ipoib_sysfs_group;
 
 /* ipoib_ethtool.c */
 extern const struct ethtool_ops ipoib_ethtool_ops;
@@ -233,8 +246,8 @@ extern const struct ethtool_ops ipoib_ethtool_ops;
 /* ipoib_debugfs.c */
 void ipoib_debugfs_init(void);
 void ipoib_debugfs_exit(void);
-void ipoib_debugfs_add(struct ipoib_netdev *priv);
 void ipoib_debugfs_remove(struct ipoib_netdev *priv);
+void ipoib_debugfs_rename(struct ipoib_netdev *priv);
 
 /* ipoib_event.c: asynchronous events, refresh levels */
 void ipoib_event_init(struct ipoib_port *port);
