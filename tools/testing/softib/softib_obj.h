@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The verbs objects: PD, AH, CQ, receive queues, SRQ, QP.
+ */
+#ifndef SOFTIB_OBJ_H
+#define SOFTIB_OBJ_H
+
+#include "softib.h"
+
+/* A lower address handle; it belongs to its PD for ever and is re-used. */
+struct softib_lah {
+	struct list_head node;
+	struct ib_ah *lower;
+	struct softib_pd *pd;
+	refcount_t refs;		/* the AH, and each send in flight */
+	bool dead;			/* the AH was destroyed */
+};
+
+struct softib_pd {
+	struct ib_pd ib;
+	struct softib_dev *sdev;
+	struct ib_pd *lower;
+	spinlock_t ah_lock;		/* guards spare and n_spare */
+	struct list_head spare;
+	unsigned int n_spare;
+	struct work_struct refill;
+};
+
+struct softib_ah {
+	struct ib_ah ib;
+	struct softib_lah *lah;
+	struct rdma_ah_attr attr;	/* what the user gave, without GID refs */
+	union ib_gid dgid;
+};
+
+/* One scatter entry which the port owns while its WR is posted. */
+struct softib_seg {
+	struct hlist_node node;		/* in port->poison */
+	u64 addr;
+	u32 length;
+	u32 lkey;
+	struct page *page;		/* we hold a reference */
+};
+
+enum softib_slot_state {
+	SOFTIB_SLOT_FREE,
+	SOFTIB_SLOT_POSTED,
+	SOFTIB_SLOT_LOST,		/* consumed, its completion was eaten */
+};
+
+/* Lower wr_ids of receives have this bit: rxe's flushes carry no opcode. */
+#define SOFTIB_WR_RECV		BIT_ULL(63)
+
+/* One posted receive WR; its index is in the lower wr_id. */
+struct softib_slot {
+	struct list_head node;		/* rq->free, rq->posted or rq->lost */
+	u64 wr_id;
+	u8 state;
+	u8 num_sge;
+	struct softib_seg *seg;
+};
+
+struct softib_rq {
+	struct softib_port *port;
+	bool shared;
+	bool ud;
+	spinlock_t lock;		/* guards all below */
+	unsigned int n_slots, max_sge, max_wr, outstanding;
+	struct list_head free, posted, lost;
+	struct softib_slot *slots;
+	struct softib_seg *segs;
+};
+
+struct softib_srq {
+	struct ib_srq ib;
+	struct softib_dev *sdev;
+	struct ib_srq *lower;
+	struct softib_rq rq;
+	struct work_struct limit_work;
+};
+
+enum softib_kind {
+	SOFTIB_KIND_RX,
+	SOFTIB_KIND_TX,
+	SOFTIB_KIND_FLUSH,
+	SOFTIB_KIND_DRAIN,		/* flush of a send posted in ERR */
+};
+
+struct softib_cq {
+	struct ib_cq ib;
+	struct softib_dev *sdev;
+	struct ib_cq *lower;
+	unsigned int cqe;		/* entries the user asked for */
+	atomic_t armed;
+	spinlock_t lock;		/* guards the ring and delayed */
+	struct ib_wc *ring;
+	unsigned int size, head, tail;
+	struct list_head delayed;
+	struct delayed_work delay_work;
+	bool dying, over;
+};
+
+struct softib_send {
+	u64 wr_id;
+	struct softib_lah *lah;
+	u8 opcode;
+	bool in_err;
+};
+
+struct softib_sq {
+	spinlock_t lock;		/* guards all below, orders posts */
+	struct softib_send *ring;
+	unsigned int size;		/* power of two */
+	u32 head, tail;			/* head: next to post; tail: oldest */
+};
+
+struct softib_qp {
+	struct ib_qp ib;
+	struct softib_dev *sdev;
+	struct ib_qp *lower;		/* NULL for QP0 and QP1 */
+	struct list_head node;		/* sdev->qps */
+	struct softib_rq *rq;		/* own_rq, or the SRQ's */
+	struct softib_rq own_rq;
+	struct softib_sq sq;
+
+	struct ib_qp_attr attr;		/* as the user set it */
+	struct rdma_ah_attr av;
+	struct ib_qp_init_attr init;
+	u16 pkey;			/* of attr.pkey_index, sdev->qp_lock */
+	u32 psn_start;			/* lower receive PSN at RTR */
+	u32 pkts_done;			/* packets of completed messages */
+	bool rx_error;			/* an erroneous receive completed */
+
+	spinlock_t ev_lock;		/* guards the bits below */
+	bool in_err;
+	bool lwqe_due;			/* this move to ERR owes its LWQE */
+	bool lower_lwqe;
+	bool dying;
+	unsigned int raw_due;
+	unsigned int dup_due;
+	unsigned long half_deadline;
+	struct delayed_work ev_work;	/* LWQE of a move to ERR */
+	struct delayed_work dup_work;
+	struct work_struct raw_work;
+};
+
+static inline struct softib_pd *to_spd(struct ib_pd *ib)
+{
+	return container_of(ib, struct softib_pd, ib);
+}
+
+static inline struct softib_ah *to_sah(struct ib_ah *ib)
+{
+	return container_of(ib, struct softib_ah, ib);
+}
+
+static inline struct softib_cq *to_scq(struct ib_cq *ib)
+{
+	return container_of(ib, struct softib_cq, ib);
+}
+
+static inline struct softib_srq *to_ssrq(struct ib_srq *ib)
+{
+	return container_of(ib, struct softib_srq, ib);
+}
+
+static inline struct softib_qp *to_sqp(struct ib_qp *ib)
+{
+	return container_of(ib, struct softib_qp, ib);
+}
+
+/* softib_ah.c */
+int softib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int softib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int softib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		     struct ib_udata *udata);
+int softib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int softib_destroy_ah(struct ib_ah *ibah, u32 flags);
+void softib_lah_put(struct softib_lah *lah);
+
+/* softib_lower.c */
+struct ib_mr *softib_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *softib_reg_user_mr(SOFTIB_REG_USER_MR_ARGS);
+int softib_dereg_mr(struct ib_mr *mr, struct ib_udata *udata);
+
+/* softib_cq.c */
+int softib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		     struct softib_cq_udata *udata);
+int softib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int softib_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
+int softib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void softib_cq_inject(struct softib_cq *cq, const struct ib_wc *wc);
+void softib_cq_pull(struct softib_cq *cq);
+void softib_cq_purge(struct softib_cq *cq, struct softib_qp *qp);
+
+/* softib_rq.c */
+int softib_rq_init(struct softib_rq *rq, struct softib_port *port,
+		   unsigned int max_wr, unsigned int max_sge, bool shared);
+void softib_rq_exit(struct softib_rq *rq);
+struct softib_slot *softib_rq_post(struct softib_rq *rq,
+				   const struct ib_recv_wr *wr);
+void softib_rq_release(struct softib_rq *rq, struct softib_slot *slot,
+		       bool lost);
+struct softib_slot *softib_rq_slot(struct softib_rq *rq, u64 lower_id);
+struct softib_slot *softib_rq_first(struct softib_rq *rq);
+void softib_rq_wr(struct softib_rq *rq, struct softib_slot *slot,
+		  struct ib_recv_wr *wr, struct ib_sge *sge);
+int softib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		     const struct ib_recv_wr **bad);
+int softib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		      struct ib_udata *udata);
+int softib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		      enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int softib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int softib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int softib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad);
+
+/* softib_poison.c */
+void softib_poison_post(struct softib_rq *rq, struct softib_slot *slot);
+void softib_poison_check(struct softib_rq *rq, struct softib_slot *slot,
+			 u32 received, bool partial);
+void softib_poison_drop(struct softib_rq *rq, struct softib_slot *slot);
+bool softib_poison_begun(const struct softib_slot *slot);
+bool softib_poison_holds(const struct softib_slot *slot, u32 bytes);
+
+/* softib_qp.c, softib_modify.c */
+int softib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		     struct ib_udata *udata);
+int softib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_udata *udata);
+int softib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init);
+int softib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int softib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		     const struct ib_send_wr **bad);
+bool softib_sq_complete(struct softib_qp *qp, struct ib_wc *wc);
+void softib_qp_pkey_changed(struct softib_dev *sdev, u16 index);
+
+/* softib_event.c */
+void softib_event_init(struct softib_qp *qp);
+void softib_event_stay(struct softib_qp *qp);
+void softib_event_exit(struct softib_qp *qp);
+void softib_event_lower(struct ib_event *ev, void *ctx);
+void softib_event_error(struct softib_qp *qp);
+void softib_event_reset(struct softib_qp *qp);
+void softib_event_early(struct softib_qp *qp);
+void softib_event_destroy(struct softib_qp *qp);
+void softib_event_modified(struct softib_qp *qp);
+
+#endif /* SOFTIB_OBJ_H */
