@@ -40,6 +40,7 @@ void ipoib_mcast_rejoin(struct ipoib_netdev *priv);
 void ipoib_mcast_set_rx_mode(struct ipoib_netdev *priv);
 void ipoib_mcast_xmit(struct ipoib_netdev *priv, struct sk_buff *skb,
 		      const u8 *lladdr);
+u8 ipoib_mcast_traffic_class(struct ipoib_netdev *priv);
 void ipoib_mcast_show(struct ipoib_netdev *priv, struct seq_file *m);
 
 #endif /* IPOIB_MCAST_H */

@@ -4,6 +4,7 @@
 #define IPOIB_NEIGH_H
 
 #include <linux/if_infiniband.h>
+#include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
@@ -20,14 +21,21 @@ struct ipoib_path;
  * @node: in &struct ipoib_neigh_table.hash
  * @rcu: freed after a grace period
  * @ref: one for the table, one for each holder
- * @priv: the interface
+ * @priv: the interface; valid while @dead is not set
  * @lladdr: the key
- * @lock: guards @ah, @tx, @queue and @path
+ * @path: the path that it waits for or uses; lock of the path table
+ * @path_node: on &struct ipoib_path.neighs; lock of the path table
+ * @path_closed: no path may be attached any more; lock of the path table
+ * @lock: guards the rest, but @used; BH; inside the lock of the path table
+ * @dead: out of the table
  * @ah: NULL until the path is known
  * @tx: active connection, NULL in datagram mode or for a UD-only peer
  * @queue: packets that wait for the path, or for a connection that their size
  *	needs; at most IPOIB_NEIGH_QUEUE_LEN
+ * @cm_retry: jiffies; no new connection before; 0 if there is no back-off
+ * @cm_failures: connections in a row that failed; sets the back-off
  * @used: jiffies of the last packet
+ * @flush_node: on the list of a flush
  */
 struct ipoib_neigh {
 	struct rhash_head node;
@@ -35,20 +43,24 @@ struct ipoib_neigh {
 	refcount_t ref;
 	struct ipoib_netdev *priv;
 	u8 lladdr[INFINIBAND_ALEN];
-	spinlock_t lock;
-	struct ipoib_ah __rcu *ah;
-	struct ipoib_cm_tx __rcu *tx;
 	struct ipoib_path *path;
 	struct list_head path_node;
+	bool path_closed;
+	spinlock_t lock;
+	bool dead;
+	struct ipoib_ah __rcu *ah;
+	struct ipoib_cm_tx __rcu *tx;
 	struct sk_buff_head queue;
+	unsigned long cm_retry;
+	unsigned int cm_failures;
 	unsigned long used;
-	unsigned long cm_retry;		/* jiffies: no new connection before */
-	u8 cm_failures;			/* in a row; sets the back-off */
+	struct list_head flush_node;
 };
 
 /**
  * struct ipoib_neigh_table - neighbours of an interface
- * @hash: by link-layer address; read under RCU
+ * @hash: by link-layer address; read under RCU; who takes an entry out drops
+ *	the reference of the table
  * @gc_work: on the interface's queue; ages entries by use
  */
 struct ipoib_neigh_table {
@@ -65,9 +77,10 @@ void ipoib_neigh_xmit(struct ipoib_netdev *priv, struct sk_buff *skb,
 		      const u8 *lladdr);
 void ipoib_neigh_put(struct ipoib_neigh *neigh);
 
-/* Called by the path table when a path that @neigh waits for is decided. */
-void ipoib_neigh_path_done(struct ipoib_neigh *neigh, struct ipoib_path *path,
-			   int err);
+/* Called by the path table, under its lock, when the path of @neigh changed. */
+void ipoib_neigh_path_done(struct ipoib_neigh *neigh, struct ipoib_ah *ah,
+			   int err, struct sk_buff_head *ready);
+void ipoib_neigh_resend(struct ipoib_netdev *priv, struct sk_buff_head *ready);
 
 /* Called by the connection of @neigh; see ipoib_cm.h. */
 void ipoib_neigh_tx_up(struct ipoib_neigh *neigh);

@@ -10,3 +10,4 @@ ccflags-y += $(call has,linux/hrtimer.h,void hrtimer_setup,IPOIB_HAVE_HRTIMER_SE
 ccflags-y += $(call has,net/rtnetlink.h,struct rtnl_newlink_params,IPOIB_HAVE_NEWLINK_PARAMS)
 ccflags-y += $(call has,linux/netdevice.h,ndo_set_rx_mode_async,IPOIB_HAVE_SET_RX_MODE_ASYNC)
 ccflags-y += $(call has,linux/netdevice.h,[*]parse.*struct sk_buff [*]skb. unsigned char,IPOIB_HAVE_HEADER_PARSE_2)
+ccflags-y += $(call has,rdma/ib_sa.h,unsigned int num_prs,IPOIB_HAVE_UNSIGNED_NUM_PRS)
