@@ -14,9 +14,9 @@
 #   | softib0  |   the InfiniBand ports, with knobs, counters  | softib1  |
 #   +----+-----+                                               +----+-----+
 #   +----+-----+                                               +----+-----+
-#   | rxe_va   |              rdma_rxe on each end             | rxe_vb   |
+#   | rxe_sl0  |              rdma_rxe on each end             | rxe_sl1  |
 #   +----+-----+                                               +----+-----+
-#        va  ====================== veth pair =====================  vb
+#       sl0  ====================== veth pair ===================== sl1
 #
 # Environment (all optional):
 #   DRIVER    ours | stock: which ib_ipoib to load
@@ -49,6 +49,9 @@ IP_A=10.9.0.1
 IP_B=10.9.0.2
 IP6_A=fd09::1
 IP6_B=fd09::2
+
+# shellcheck source=tools/testing/softib/setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../softib/setup.sh"
 
 TMP=$(mktemp -d)
 RESULTS=${RESULTS:-$TMP}
@@ -222,44 +225,19 @@ in_b() {
 	ip netns exec "$B" "$@"
 }
 
-# netdev_of DEVICE: the parent interface on an InfiniBand device, in init_net
-netdev_of() {
-	local d
-
-	for d in "/sys/class/infiniband/$1/device/net/"*; do
-		[ -e "$d" ] || return 1
-		basename "$d"
-		return
-	done
-}
-
 ports_up() {
-	local side
-
-	modprobe -a ib_core ib_umad ib_cm rdma_rxe
-	mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
-	mountpoint -q $TRACING || mount -t tracefs none $TRACING
-	ip link add va address 52:54:00:00:00:01 mtu 9000 type veth \
-		peer name vb address 52:54:00:00:00:02 mtu 9000
-	for side in va vb; do
-		ip link set $side up
-	done
-	for side in va vb; do
-		expect 10 "no link-local address on $side" \
-			sh -c "ip -6 addr show dev $side scope link -tentative | grep -q inet6"
-		rdma link add rxe_$side type rxe netdev $side
-	done
-	load softib lower=va,vb
+	if [ -n "$MODULES" ]; then SOFTIB_KO=$MODULES/softib.ko; fi
+	softib_up 2
 	expect 10 "no InfiniBand ports" test -e $SOFTIB/softib1/counters
 }
 
 # driver_up [ARGUMENTS]: load it, give each interface a netns, bring it up
 driver_up() {
 	load ib_ipoib "$@"
-	expect 10 "no interface on softib0" netdev_of softib0
-	expect 10 "no interface on softib1" netdev_of softib1
-	IFA=$(netdev_of softib0)
-	IFB=$(netdev_of softib1)
+	expect 10 "no interface on softib0" softib_netdev 0
+	expect 10 "no interface on softib1" softib_netdev 1
+	IFA=$(softib_netdev 0)
+	IFB=$(softib_netdev 1)
 	echo "$IFA $IFB" > "$TMP/names"
 	ip netns add "$A"
 	ip netns add "$B"
@@ -308,8 +286,7 @@ rig_down() {
 	if [ -d /sys/module/ib_ipoib ]; then unload ib_ipoib; fi
 	ip netns del "$A" 2> /dev/null
 	ip netns del "$B" 2> /dev/null
-	if [ -d /sys/module/softib ]; then unload softib; fi
-	ip link del va 2> /dev/null
+	if [ -d /sys/module/softib ]; then softib_down; fi
 	rm -rf "$TMP"
 }
 
@@ -414,6 +391,7 @@ faults_clear() {
 	done
 }
 
+# event DEVICE NAME: an asynchronous event of the port
 event() {
 	echo "$2" > "$SOFTIB/$1/event"
 }

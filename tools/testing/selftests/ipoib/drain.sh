@@ -1,0 +1,359 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Receive QPs come to their end: by DREQ, by age, by interface down, and in
+# spite of an HCA that loses, repeats, delays or misplaces the two signals that
+# the drain waits for. After each case the census of both ports is what it was,
+# the kernel log is clean, and a fresh connection carries 60 kB.
+#
+# The deadline is shortened, so that a condemned QP does not take the test's time.
+
+. "$(dirname "$0")/lib.sh"
+
+DEADLINE_MS=3000
+
+t_rig() {
+	rig_up drain_timeout_ms="$DEADLINE_MS"
+	modes connected
+	baseline idle
+}
+
+# connect: a connection each way, with something in its rings
+connect() {
+	ping_until 20 "$A" "$IP_B" 60000
+	ping_until 20 "$B" "$IP_A" 60000
+	[ "$(rc_qps softib0)" -ge 2 ] || fail "not connected: $(cat "$SOFTIB/softib0/qps")"
+}
+
+# rtnl_alive: whoever waits, it must not be under rtnl
+rtnl_alive() {
+	timeout $((2 * SCALE)) ip link add probe$$ type dummy ||
+		fail "rtnl was held: link add"
+	timeout $((2 * SCALE)) ip link del probe$$ || fail "rtnl was held: link del"
+}
+
+# gone DEVICE SECONDS: all its connected QPs have been destroyed
+gone() {
+	expect "$2" "QPs stay: $(cat "$SOFTIB/$1/qps")" sh -c \
+		"! grep -q ' type 2 ' $SOFTIB/$1/qps"
+}
+
+# usable: faults off, both sides up: traffic as on the first day
+usable() {
+	faults_clear
+	addresses
+	links_up
+	modes connected
+	connect
+	ping_both 60000 -M "do"
+}
+
+# whole: and then everything back to where it was
+whole() {
+	in_a ip link set "$IFA" down
+	in_b ip link set "$IFB" down
+	addresses
+	links_up
+	back_to idle 30
+	port_clean
+}
+
+# fault_down DOWN KNOB VALUE...: connect, turn the knobs of A's port, take A down;
+# the QPs go within DOWN seconds, and rtnl is free meanwhile
+fault_down() {
+	local limit=$1
+
+	shift
+	connect
+	while [ $# -gt 0 ]; do
+		knob softib0 "$1" "$2"
+		shift 2
+	done
+	in_a timeout $((5 * SCALE)) ip link set "$IFA" down || fail "down takes too long"
+	rtnl_alive
+	gone softib0 "$limit"
+	usable
+	whole
+}
+
+# fault_dreq LIMIT KNOB VALUE...: the same, but the peer says DREQ and A stays up
+fault_dreq() {
+	local limit=$1
+
+	shift
+	connect
+	while [ $# -gt 0 ]; do
+		knob softib0 "$1" "$2"
+		shift 2
+	done
+	in_b ip link set "$IFB" down
+	rtnl_alive
+	gone softib0 "$limit"
+	usable
+	whole
+}
+
+t_dreq() {
+	connect
+	trace_on
+	in_b ip link set "$IFB" down
+	gone softib0 10
+	trace_has 'ipoib_drain: .* LIVE -> ERROR reason=dreq' ||
+		fail "no teardown by DREQ: $(grep ipoib_drain "$TRACING"/trace)"
+	usable
+	whole
+}
+
+# The steps of one teardown, in their order, from the driver's tracepoints.
+t_trace() {
+	connect
+	trace_on
+	in_a ip link set "$IFA" down
+	gone softib0 10
+	echo 0 > "$TRACING"/tracing_on
+	grep -E 'ipoib_drain' "$TRACING"/trace | python3 -c '
+import re, sys
+steps = {}
+for line in sys.stdin:
+    move = re.search(r"qpn=(0x\w+) .* (\w+) -> (\w+) reason", line)
+    signal = re.search(r"ipoib_drain_signal: \S+ qpn=(0x\w+) (\S+) status=(-?\d+)", line)
+    if move:
+        steps.setdefault(move.group(1), []).append(move.group(3))
+    elif signal:
+        steps.setdefault(signal.group(1), []).append(signal.group(2))
+full = 0
+for qpn, s in steps.items():
+    print(qpn, " ".join(s))
+    if "ERROR" not in s:
+        continue
+    order = [x for x in s if x in ("ERROR", "FLUSH", "DRAIN", "REAP", "DONE")]
+    assert order == ["ERROR", "FLUSH", "DRAIN", "REAP", "DONE"], (qpn, s)
+    full += 1
+assert full, "no QP was drained"
+' || fail "the steps are not those of a drain"
+	usable
+	whole
+}
+
+# An idle connection is aged on both sides, and traffic keeps one alive.
+t_idle_age() {
+	local old pid
+
+	old=$(param rx_idle_timeout)
+	connect
+	trace_on
+	param rx_idle_timeout 3
+	in_a ping -q -i 0.5 -w 8 "$IP_B" > "$TMP/ping" &
+	pid=$!
+	sleep 7		# longer than the age: it is what must not matter here
+	no_connections && fail "a connection in use was aged"
+	wait "$pid" || fail "packets were lost: $(cat "$TMP/ping")"
+	expect 20 "idle connections stay" no_connections
+	param rx_idle_timeout "$old"
+	trace_has 'LIVE -> ERROR reason=idle' || fail "no teardown by age"
+	back_to idle 10
+	usable
+	whole
+}
+
+t_ifdown() {
+	local i
+
+	for ((i = 0; i < 3 * ITER; i++)); do
+		connect
+		in_a ip link set "$IFA" down
+		rtnl_alive
+		gone softib0 10
+		addresses
+		links_up
+	done
+	usable
+	whole
+}
+
+# Connections end while they carry traffic.
+t_ifdown_traffic() {
+	local i pid
+
+	for ((i = 0; i < 2 * ITER; i++)); do
+		connect
+		in_b ping -q -f -s 30000 -w 20 "$IP_A" > /dev/null 2>&1 &
+		pid=$!
+		sleep 0.5	# some traffic in flight
+		in_a ip link set "$IFA" down
+		gone softib0 10
+		addresses
+		links_up
+		kill "$pid" 2> /dev/null || true
+		wait "$pid" || true
+	done
+	usable
+	whole
+}
+
+t_mode_change() {
+	connect
+	modes datagram
+	modes connected
+	usable
+	whole
+}
+
+t_lwqe_drop() {
+	fault_down 20 lwqe_drop -1
+}
+
+t_lwqe_drop_dreq() {
+	fault_dreq 20 lwqe_drop -1
+}
+
+t_lwqe_dup() {
+	fault_down 20 lwqe_dup 3
+}
+
+t_lwqe_dup_late() {
+	fault_down 20 lwqe_dup 3 lwqe_dup_ms 50
+}
+
+t_lwqe_delay_3s() {
+	fault_down 20 lwqe_delay_ms 3000
+}
+
+t_lwqe_delay_8s() {
+	fault_down 20 lwqe_delay_ms 8000
+}
+
+t_lwqe_delay_dreq() {
+	fault_dreq 20 lwqe_delay_ms 1000
+}
+
+t_lwqe_destroy() {
+	fault_down 20 lwqe_drop -1 lwqe_destroy -1
+}
+
+t_lwqe_dup_destroy() {
+	fault_down 20 lwqe_destroy -1
+}
+
+t_lwqe_raw() {
+	fault_down 20 lwqe_raw 1
+}
+
+t_lwqe_inline() {
+	fault_down 20 lwqe_inline 1
+}
+
+# LWQE on a connection that nobody had asked to end
+t_lwqe_early() {
+	knob softib0 lwqe_early -1
+	ping_until 20 "$A" "$IP_B"
+	in_b ping -q -c 3 -i 0.3 -W 1 -s 60000 "$IP_A" || true
+	faults_clear
+	usable
+	whole
+}
+
+t_flush_swallowed() {
+	fault_down 20 cqe_swallow_drain -1
+}
+
+t_flush_swallowed_once() {
+	fault_dreq 20 cqe_swallow_drain 1
+}
+
+t_flush_delayed() {
+	fault_down 20 cqe_delay_drain_ms 500
+}
+
+t_rx_flush_delayed() {
+	fault_down 20 cqe_delay_flush_ms 500
+}
+
+t_post_send_fails() {
+	fault_down 20 fail_post_send -1
+}
+
+t_modify_err_fails_once() {
+	fault_down 20 fail_modify_err 1
+}
+
+t_modify_err_fails() {
+	fault_dreq 20 fail_modify_err -1
+}
+
+t_destroy_slow() {
+	fault_down 20 destroy_qp_ms 1000
+}
+
+# Receive WRs that the HCA loses with a half-received message
+t_wqe_lost() {
+	connect
+	knob softib0 lost -1
+	in_b ping -q -f -s 60000 -w 3 "$IP_A" > /dev/null 2>&1 || true
+	in_a ip link set "$IFA" down
+	gone softib0 20
+	usable
+	in_a ip link set "$IFA" down
+	in_b ip link set "$IFB" down
+	addresses
+	links_up
+	expect 30 "connections are left" no_connections
+	port_clean
+}
+
+# One deadline for all, not one for each: eight children whose LWQEs are lost
+t_many_deadlines() {
+	local i t0 took
+
+	for i in 1 2 3 4 5 6 7 8; do
+		pkey "$i" "0x900$i"
+		in_a ip link add link "$IFA" name "ca$i" type ipoib pkey "0x900$i" mode connected
+		in_b ip link add link "$IFB" name "cb$i" type ipoib pkey "0x900$i" mode connected
+		in_a ip addr add "10.9.1$i.1/24" dev "ca$i"
+		in_b ip addr add "10.9.1$i.2/24" dev "cb$i"
+		in_a ip link set "ca$i" up
+		in_b ip link set "cb$i" up
+	done
+	for i in 1 2 3 4 5 6 7 8; do
+		expect 10 "no carrier on ca$i" has_carrier "$A" "ca$i"
+		expect 10 "no carrier on cb$i" has_carrier "$B" "cb$i"
+		ping_until 20 "$B" "10.9.1$i.1" 10000
+	done
+	[ "$(rc_qps softib0)" -ge 8 ] || fail "too few connections"
+	knob softib0 lwqe_drop -1
+	t0=$SECONDS
+	for i in 1 2 3 4 5 6 7 8; do
+		in_a ip link set "ca$i" down
+	done
+	rtnl_alive
+	took=$((SECONDS - t0))
+	[ "$took" -le $((2 * SCALE)) ] || fail "eight times down took $took s"
+	gone softib0 20
+	took=$((SECONDS - t0))
+	[ "$took" -le $((3 * DEADLINE_MS / 1000 + 2 * SCALE)) ] ||
+		fail "eight deadlines took $took s"
+	faults_clear
+	for i in 1 2 3 4 5 6 7 8; do
+		in_a ip link del "ca$i"
+		in_b ip link del "cb$i"
+		pkey "$i" 0
+	done
+	usable
+	whole
+}
+
+# After all of this the driver unloads, and the ports count no leak.
+t_unload() {
+	unload ib_ipoib
+	expect 10 "QPs are left: $(cat "$SOFTIB"/*/qps)" no_connections
+	[ "$(counter softib0 srqs)" -eq 0 ] || fail "an SRQ is left"
+	[ "$(counter softib0 srq_outstanding)" -eq 0 ] || fail "receive WRs are left"
+	port_clean
+}
+
+run_cases rig dreq trace idle_age ifdown ifdown_traffic mode_change \
+	lwqe_drop lwqe_drop_dreq lwqe_dup lwqe_dup_late lwqe_delay_3s \
+	lwqe_delay_8s lwqe_delay_dreq lwqe_destroy lwqe_dup_destroy lwqe_raw \
+	lwqe_inline lwqe_early flush_swallowed flush_swallowed_once \
+	flush_delayed rx_flush_delayed post_send_fails modify_err_fails_once \
+	modify_err_fails destroy_slow wqe_lost many_deadlines unload
