@@ -77,8 +77,8 @@ in_root() {
 		mount --bind "$top" "$root$top"
 		mount --bind "$kdir" "$root$kdir"
 		mount --bind "$out" "$root$out"
-		exec env PATH=/usr/local/bin:/usr/bin:/bin HOME=/tmp LC_ALL=C \
-			chroot "$root" "$@"
+		exec chroot "$root" /usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin \
+			HOME=/tmp LC_ALL=C "$@"
 	' in_root "$root" "$TOP" "$OUT" "$KDIR" "$@"
 }
 
