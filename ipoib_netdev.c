@@ -357,6 +357,17 @@ int ipoib_restart(struct ipoib_netdev *priv)
 	return err;
 }
 
+/**
+ * ipoib_restart_async() - have ipoib_restart() called by a work item
+ * @priv: the interface
+ *
+ * Context: any, while the net device cannot go away.
+ */
+void ipoib_restart_async(struct ipoib_netdev *priv)
+{
+	ipoib_rtnl_work_queue(priv, &priv->timeout_work);
+}
+
 static void ipoib_timeout_work(struct work_struct *work)
 {
 	struct ipoib_netdev *priv = container_of(work, struct ipoib_netdev,
@@ -375,7 +386,7 @@ static void ipoib_tx_timeout(struct net_device *dev, unsigned int txqueue)
 	ipoib_warn(priv, "transmit time-out: queue stopped %u ms, sent %u, completed %u\n",
 		   jiffies_to_msecs(jiffies - dev_trans_start(dev)),
 		   READ_ONCE(priv->ud.tx_head), READ_ONCE(priv->ud.tx_tail));
-	ipoib_rtnl_work_queue(priv, &priv->timeout_work);
+	ipoib_restart_async(priv);
 }
 
 /* ---- MTU, mode, features ---- */
@@ -575,12 +586,17 @@ static int ipoib_stats_alloc(struct ipoib_netdev *priv)
 static void ipoib_features_init(struct ipoib_netdev *priv)
 {
 	struct net_device *dev = priv->dev;
+	struct ib_device *ca = priv->port->ca;
 
-	dev->features |= NETIF_F_VLAN_CHALLENGED | NETIF_F_HIGHDMA;
-	if (priv->ud.max_send_sge > 1) {
+	if (priv->ud.max_send_sge > 1)
 		dev->hw_features |= NETIF_F_SG;
-		dev->features |= NETIF_F_SG;
+	if (ca->attrs.device_cap_flags & IB_DEVICE_UD_IP_CSUM) {
+		dev->hw_features |= NETIF_F_IP_CSUM | NETIF_F_RXCSUM;
+		if (ca->attrs.kernel_cap_flags & IBK_UD_TSO)
+			dev->hw_features |= NETIF_F_TSO;
 	}
+	dev->features |= dev->hw_features | NETIF_F_VLAN_CHALLENGED |
+			 NETIF_F_HIGHDMA;
 }
 
 static void ipoib_refs_get(struct ipoib_netdev *priv)

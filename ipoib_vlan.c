@@ -141,18 +141,19 @@ int ipoib_vlan_delete(struct ipoib_netdev *parent, u16 pkey)
 void ipoib_vlan_follow(struct ipoib_netdev *parent, bool up)
 {
 	struct ipoib_netdev *priv;
-	unsigned int flags;
 	int err;
 
 	ASSERT_RTNL();
 	if (ipoib_is_child(parent))
 		return;
 	list_for_each_entry(priv, &parent->port->netdevs, list) {
-		if (priv->parent != parent || netif_running(priv->dev) == up)
+		if (priv->parent != parent)
 			continue;
-		flags = dev_get_flags(priv->dev);
-		flags = up ? flags | IFF_UP : flags & ~IFF_UP;
-		err = dev_change_flags(priv->dev, flags, NULL);
+		if (!up) {
+			dev_close(priv->dev);
+			continue;
+		}
+		err = dev_open(priv->dev, NULL);
 		if (err)
 			netdev_warn(priv->dev, "does not follow %s: %d\n",
 				    parent->dev->name, err);
