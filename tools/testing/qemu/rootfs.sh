@@ -46,12 +46,12 @@ finish() {
 	rm -rf "$dir"/usr/share/{doc,man,locale,info,lintian,bug} "$dir"/var/cache/apt \
 		"$dir"/var/lib/apt "$dir"/usr/lib/modules/*
 	mkdir -p "$dir/usr/local/busybox"
-	chroot_applets "$dir"
+	applets "$dir"
 	ldconfig -r "$dir" || die "cannot index the libraries of the guests' root"
 }
 
-# chroot_applets DIR: busybox stands in for tools that no package brings
-chroot_applets() {
+# applets DIR: busybox stands in for tools that no package brings
+applets() {
 	local applet
 
 	"$1/bin/busybox" --list | while read -r applet; do
