@@ -31,27 +31,56 @@ struct sa_path_rec;
 #define IPOIB_CM_REAP_WORKERS	8	/* destroys and moves to ERR at a time */
 #define IPOIB_CM_ACCEPT_WORKERS	4	/* REQs worked on at a time */
 #define IPOIB_CM_PEER_MAX	4	/* passive connections of one peer */
+#define IPOIB_CM_NETDEV_MAX	4096	/* passive connections of one netdev */
+#define IPOIB_CM_NSIDS		2	/* service-ID prefixes */
+#define IPOIB_CM_RNR_RETRY	6	/* what we do, and ask of peers, on a dry SRQ */
+#define IPOIB_CM_RD_ATOMIC	4	/* as in the field; no RDMA is ever used */
 
 /**
  * struct ipoib_cm_port - connected-mode side of a port
+ * @name: HCA and port, for messages and traces
  * @capable: RC and enough scatter/gather entries: connected mode is offered
  * @recv_cq: receives of all passive QPs, and their drain WRs; @recv_napi
  * @send_cq: sends of all active QPs; @send_napi
  * @napi_dev: dummy netdev that carries the NAPIs
  * @mtu: largest IPoIB MTU that the receive buffers hold, in octets
+ * @rx_pages: pages of one receive buffer
+ * @srq_depth: receive WRs of one ring
+ * @max_send_sge: scatter/gather entries of one send
+ * @max_rx: most passive connections
  * @rings: receive rings by id; the cookie of a receive WR is (id, slot)
- * @srq_ring: ring of the current SRQ generation; NULL without SRQs
- * @pool: pages of receive buffers
- * @lock: guards @rx_conns, @tx_conns and the counts; BH
+ * @next_ring: where the search for a free ring id starts
+ * @nrings: SRQ generations alive
+ * @srq_ring: ring of the current SRQ generation; NULL without SRQs; written by
+ *	@refill_work under @lock
+ * @has_srq: the HCA has SRQs
+ * @low: an SRQ reported that its stock is low
+ * @pool: pages of receive buffers; only the poller of @recv_cq allocates
+ * @lock: guards @rx_conns, @tx_conns, the counts and the credits, and
+ *	&struct ipoib_cm_netdev; BH
  * @rx_conns: @tx_conns: connections that have not been released
+ * @nrx: @ntx: their numbers
+ * @nkept: connections that are kept for ever because their QP is
+ * @recv_credits: entries of @recv_cq that no own ring has reserved
+ * @send_credits: entries of @send_cq that no active connection has reserved
+ * @send_debt: entries that a destroyed QP may still occupy; they become
+ *	credits when the CQ has been seen empty
+ * @next_tx: upper half of the cookies of the next active connection
  * @qps: connections by their QP's address; read under RCU
  * @drain: the drain engine
  * @drain_work: @drain_timer: run it
+ * @drain_wq: of @drain_work alone, so that no destroy delays it
  * @reap_wq: unbound, WQ_MEM_RECLAIM: moves to ERR, destroys
  * @accept_wq: unbound: makes QPs for REQs
+ * @refill_work: makes good the deficit of receive rings
+ * @age_work: retires idle passive connections
+ * @closing: no new connections, no new rings
+ * @dead: the HCA is gone
+ * @said_lwqe: @said_flush: the missing signal has been reported
  * @idle: woken when the last connection has been released
  */
 struct ipoib_cm_port {
+	char name[IB_DEVICE_NAME_MAX + 12];
 	bool capable;
 	struct ib_cq *recv_cq;
 	struct ib_cq *send_cq;
@@ -59,22 +88,40 @@ struct ipoib_cm_port {
 	struct napi_struct recv_napi;
 	struct napi_struct send_napi;
 	unsigned int mtu;
+	unsigned int rx_pages;
+	unsigned int srq_depth;
+	unsigned int max_send_sge;
+	unsigned int max_rx;
 	struct xarray rings;
+	u32 next_ring;
+	atomic_t nrings;
 	struct ipoib_cm_ring *srq_ring;
+	bool has_srq;
+	bool low;
 	struct page_pool *pool;
 	spinlock_t lock;
 	struct list_head rx_conns;
 	struct list_head tx_conns;
 	unsigned int nrx;
 	unsigned int ntx;
+	unsigned int nkept;
+	u32 recv_credits;
+	u32 send_credits;
+	u32 send_debt;
+	u32 next_tx;
 	struct rhashtable qps;
 	struct ipoib_drain drain;
 	struct work_struct drain_work;
 	struct hrtimer drain_timer;
+	struct workqueue_struct *drain_wq;
 	struct workqueue_struct *reap_wq;
 	struct workqueue_struct *accept_wq;
 	struct delayed_work refill_work;
 	struct delayed_work age_work;
+	bool closing;
+	bool dead;
+	bool said_lwqe;
+	bool said_flush;
 	wait_queue_head_t idle;
 };
 
@@ -83,14 +130,18 @@ struct ipoib_cm_port {
  * @listen: one listener for each service-ID prefix; they live as long as the
  *	netdev and reject while it is down
  * @accepting: the interface is up and takes REQs
+ * @nrx: passive connections that are attached
  */
 struct ipoib_cm_netdev {
-	struct ib_cm_id *listen[2];
+	struct ib_cm_id *listen[IPOIB_CM_NSIDS];
 	bool accepting;
+	unsigned int nrx;
 };
 
 extern unsigned int ipoib_rx_idle_timeout;	/* seconds */
 extern unsigned int ipoib_drain_timeout_ms;
+
+extern const u64 ipoib_cm_sids[IPOIB_CM_NSIDS];
 
 /* ipoib_cm.c */
 int ipoib_cm_port_init(struct ipoib_port *port);

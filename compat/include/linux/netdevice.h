@@ -38,4 +38,22 @@ static int name(struct net_device *dev, struct netdev_hw_addr_list *uc, \
 #define IPOIB_NDO_SET_RX_MODE(sync, async) .ndo_set_rx_mode = sync
 #endif
 
+/* A net device that carries NAPIs only. */
+#ifdef IPOIB_HAVE_ALLOC_NETDEV_DUMMY
+#define ipoib_free_netdev_dummy(dev) free_netdev(dev)
+#else
+#include <linux/slab.h>
+
+static inline struct net_device *alloc_netdev_dummy(int sizeof_priv)
+{
+	struct net_device *dev = kvzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (dev)
+		init_dummy_netdev(dev);
+	return dev;
+}
+
+#define ipoib_free_netdev_dummy(dev) kvfree(dev)
+#endif
+
 #endif

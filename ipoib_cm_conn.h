@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* What the files of connected mode call of each other. */
+#ifndef IPOIB_CM_CONN_H
+#define IPOIB_CM_CONN_H
+
+#include <linux/netdevice.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cm.h>
+
+#include "ipoib_cm_drain.h"
+#include "ipoib_cm_state.h"
+
+struct ipoib_netdev;
+struct ipoib_port;
+
+/* ipoib_cm_rx.c: REQs, receive completions, ageing */
+int ipoib_cm_rx_handler(struct ib_cm_id *id, const struct ib_cm_event *event);
+int ipoib_cm_rx_napi(struct napi_struct *napi, int budget);
+void ipoib_cm_rx_close(struct ipoib_cm_rx *rx, enum ipoib_drain_reason reason,
+		       bool lwqe);
+void ipoib_cm_rx_stop(struct ipoib_netdev *priv);
+void ipoib_cm_rx_dead(struct ipoib_port *port);
+void ipoib_cm_rx_age(struct work_struct *work);
+
+/* ipoib_cm_reap.c: surroundings of the drain engine */
+extern const struct ipoib_drain_ops ipoib_cm_drain_ops;
+void ipoib_cm_err_work(struct work_struct *work);
+void ipoib_cm_reap_work(struct work_struct *work);
+int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx);
+void ipoib_cm_rx_gone(struct ipoib_cm_rx *rx);
+
+/* ipoib_cm_tx.c: sends and their completions */
+int ipoib_cm_tx_napi(struct napi_struct *napi, int budget);
+bool ipoib_cm_tx_post_marker(struct ipoib_cm_tx *tx);
+bool ipoib_cm_tx_drained(struct ipoib_cm_tx *tx);
+void ipoib_cm_tx_discard(struct ipoib_cm_tx *tx);
+int ipoib_cm_tx_ring_alloc(struct ipoib_cm_tx *tx);
+void ipoib_cm_tx_close(struct ipoib_cm_tx *tx, unsigned int why);
+void ipoib_cm_tx_wake(struct ipoib_cm_tx *tx);
+void ipoib_cm_tx_stall_work(struct work_struct *work);
+
+/* ipoib_cm_dial.c: life of an active connection */
+void ipoib_cm_tx_stop(struct ipoib_netdev *priv);
+void ipoib_cm_tx_dead(struct ipoib_port *port);
+
+#endif /* IPOIB_CM_CONN_H */

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What the drain engine asks of its surroundings: verbs, clock, workers, and
+ * the end of a passive connection.
+ */
+#include <linux/ktime.h>
+
+#include "ipoib.h"
+#include "ipoib_cm_conn.h"
+#include "ipoib_cm_ring.h"
+#include "ipoib_cm_state.h"
+#include "ipoib_trace.h"
+
+static struct ipoib_cm_rx *ipoib_cm_rx_of_drain(struct ipoib_drain_qp *q)
+{
+	return container_of(q, struct ipoib_cm_rx, drain);
+}
+
+/* Take back what a passive connection holds, and the connection itself. */
+static void ipoib_cm_rx_forget(struct ipoib_cm_rx *rx)
+{
+	struct ipoib_cm_port *cm = &rx->conn.port->cm;
+	struct ipoib_netdev *priv;
+
+	spin_lock_bh(&cm->lock);
+	priv = rcu_dereference_protected(rx->conn.netdev,
+					 lockdep_is_held(&cm->lock));
+	if (priv)
+		priv->cm.nrx--;
+	RCU_INIT_POINTER(rx->conn.netdev, NULL);
+	list_del_init(&rx->conn.list);
+	if (!cm->has_srq)
+		cm->recv_credits += cm->srq_depth;
+	if (!--cm->nrx)
+		wake_up_all(&cm->idle);
+	spin_unlock_bh(&cm->lock);
+	ipoib_cm_conn_put(&rx->conn);
+}
+
+/**
+ * ipoib_cm_rx_gone() - CM id and QP have been destroyed, or were never made
+ * @rx: the connection; gone afterwards but for the caller's references
+ *
+ * Context: process.
+ */
+void ipoib_cm_rx_gone(struct ipoib_cm_rx *rx)
+{
+	spin_lock_irq(&rx->lock);
+	ipoib_cm_rx_set_state(rx, IPOIB_CM_RX_GONE);
+	spin_unlock_irq(&rx->lock);
+	if (rx->ring)
+		ipoib_cm_ring_put(rx->ring);
+	ipoib_cm_rx_forget(rx);
+}
+
+/* ib_destroy_qp() failed: what the HCA may still use is kept for ever. */
+static void ipoib_cm_rx_keep(struct ipoib_cm_rx *rx)
+{
+	struct ipoib_cm_port *cm = &rx->conn.port->cm;
+	struct ipoib_netdev *priv;
+
+	spin_lock_bh(&cm->lock);
+	priv = rcu_dereference_protected(rx->conn.netdev,
+					 lockdep_is_held(&cm->lock));
+	if (priv)
+		priv->cm.nrx--;
+	RCU_INIT_POINTER(rx->conn.netdev, NULL);
+	list_del_init(&rx->conn.list);
+	cm->nkept++;
+	if (!--cm->nrx)
+		wake_up_all(&cm->idle);
+	spin_unlock_bh(&cm->lock);
+}
+
+/**
+ * ipoib_cm_rx_destroy_qp() - destroy the QP of a passive connection
+ * @rx: the connection
+ *
+ * Context: process, no locks.
+ * Return: 0, or -errno: then all that the HCA may use is kept and counted.
+ */
+int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx)
+{
+	int err;
+
+	err = ib_destroy_qp(rx->conn.qp);
+	if (!err)
+		ipoib_cm_conn_unhash(&rx->conn);
+	else
+		ipoib_cm_rx_keep(rx);
+	return err;
+}
+
+static struct ipoib_cm_port *ipoib_cm_of_drain(struct ipoib_drain *d)
+{
+	return container_of(d, struct ipoib_cm_port, drain);
+}
+
+static void ipoib_cm_drain_kick(struct ipoib_drain *d)
+{
+	struct ipoib_cm_port *cm = ipoib_cm_of_drain(d);
+
+	queue_work(cm->drain_wq, &cm->drain_work);
+}
+
+static void ipoib_cm_drain_arm(struct ipoib_drain *d, u64 when)
+{
+	hrtimer_start(&ipoib_cm_of_drain(d)->drain_timer, ns_to_ktime(when),
+		      HRTIMER_MODE_ABS);
+}
+
+static u64 ipoib_cm_drain_now(struct ipoib_drain *d)
+{
+	return ktime_get_ns();
+}
+
+static void ipoib_cm_drain_move_err(struct ipoib_drain_qp *q)
+{
+	struct ipoib_cm_rx *rx = ipoib_cm_rx_of_drain(q);
+
+	queue_work(rx->conn.port->cm.reap_wq, &rx->err_work);
+}
+
+/**
+ * ipoib_cm_err_work() - move a passive QP to ERR
+ * @work: of the connection
+ *
+ * Context: process.
+ */
+void ipoib_cm_err_work(struct work_struct *work)
+{
+	struct ipoib_cm_rx *rx = container_of(work, struct ipoib_cm_rx, err_work);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int err;
+
+	if (rx->ring->rx)
+		ipoib_cm_ring_close(rx->ring);
+	/* Tell the peer before its sends go unanswered; not all states can. */
+	if (rx->drain.reason != IPOIB_DRAIN_BY_DREQ)
+		ib_send_cm_dreq(rx->conn.id, NULL, 0);
+	err = ib_modify_qp(rx->conn.qp, &attr, IB_QP_STATE);
+	ipoib_drain_err_done(&rx->drain, err);
+}
+
+static int ipoib_cm_drain_post(struct ipoib_drain_qp *q, u32 slot)
+{
+	const struct ib_send_wr *bad;
+	struct ib_send_wr wr = {
+		.wr_id = slot,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+
+	return ib_post_send(ipoib_cm_rx_of_drain(q)->conn.qp, &wr, &bad);
+}
+
+static int ipoib_cm_drain_query(struct ipoib_drain_qp *q)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	int err;
+
+	err = ib_query_qp(ipoib_cm_rx_of_drain(q)->conn.qp, &attr, IB_QP_STATE,
+			  &init);
+	return err ? err : attr.qp_state == IB_QPS_ERR;
+}
+
+static void ipoib_cm_drain_sweep(struct ipoib_drain *d)
+{
+	local_bh_disable();
+	napi_schedule(&ipoib_cm_of_drain(d)->recv_napi);
+	local_bh_enable();
+}
+
+static void ipoib_cm_drain_reap(struct ipoib_drain_qp *q)
+{
+	struct ipoib_cm_rx *rx = ipoib_cm_rx_of_drain(q);
+
+	queue_work(rx->conn.port->cm.reap_wq, &rx->reap_work);
+}
+
+/**
+ * ipoib_cm_reap_work() - destroy CM id and QP of a passive connection
+ * @work: of the connection
+ *
+ * Context: process.
+ */
+void ipoib_cm_reap_work(struct work_struct *work)
+{
+	struct ipoib_cm_rx *rx = container_of(work, struct ipoib_cm_rx, reap_work);
+	int err;
+
+	ib_destroy_cm_id(rx->conn.id);
+	err = ipoib_cm_rx_destroy_qp(rx);
+	ipoib_drain_reaped(&rx->drain, err);
+}
+
+static void ipoib_cm_drain_release(struct ipoib_drain_qp *q)
+{
+	struct ipoib_cm_rx *rx = ipoib_cm_rx_of_drain(q);
+
+	if (q->condemned && rx->ring->srq && !q->rq_done)
+		ipoib_cm_ring_suspect(rx->ring);
+	ipoib_cm_rx_gone(rx);
+}
+
+static void ipoib_cm_drain_trace(struct ipoib_drain_qp *q,
+				 enum ipoib_drain_state from)
+{
+	struct ipoib_cm_conn *conn = &ipoib_cm_rx_of_drain(q)->conn;
+
+	trace_ipoib_drain(conn->port->cm.name, conn->qpn, conn->peer.raw,
+			  ipoib_drain_state_names[from],
+			  ipoib_drain_state_names[q->state],
+			  ipoib_drain_reason_names[q->reason],
+			  div_u64(ktime_get_ns() - q->start, NSEC_PER_USEC),
+			  q->slot);
+}
+
+static void ipoib_cm_drain_count(struct ipoib_drain *d,
+				 enum ipoib_drain_counter c)
+{
+	struct ipoib_port *port = container_of(ipoib_cm_of_drain(d),
+					       struct ipoib_port, cm);
+
+	ipoib_port_stat_inc(port, IPOIB_PORT_STAT_DRAIN_BASE + c);
+}
+
+static void ipoib_cm_drain_missing(struct ipoib_drain_qp *q, bool lwqe,
+				   bool flush)
+{
+	struct ipoib_cm_conn *conn = &ipoib_cm_rx_of_drain(q)->conn;
+	struct ipoib_cm_port *cm = &conn->port->cm;
+
+	if (lwqe && !cm->said_lwqe) {
+		cm->said_lwqe = true;
+		dev_warn(&conn->port->ca->dev,
+			 "port %u: no Last WQE Reached event for receive QP 0x%x; its successors are reaped by time-out too\n",
+			 conn->port->num, conn->qpn);
+	}
+	if (flush && !cm->said_flush) {
+		cm->said_flush = true;
+		dev_warn(&conn->port->ca->dev,
+			 "port %u: no flush completion of the drain WR of receive QP 0x%x\n",
+			 conn->port->num, conn->qpn);
+	}
+}
+
+const struct ipoib_drain_ops ipoib_cm_drain_ops = {
+	.kick = ipoib_cm_drain_kick,
+	.arm = ipoib_cm_drain_arm,
+	.now = ipoib_cm_drain_now,
+	.move_err = ipoib_cm_drain_move_err,
+	.post = ipoib_cm_drain_post,
+	.query = ipoib_cm_drain_query,
+	.sweep = ipoib_cm_drain_sweep,
+	.reap = ipoib_cm_drain_reap,
+	.release = ipoib_cm_drain_release,
+	.trace = ipoib_cm_drain_trace,
+	.count = ipoib_cm_drain_count,
+	.missing = ipoib_cm_drain_missing,
+};
