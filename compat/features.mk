@@ -11,3 +11,5 @@ ccflags-y += $(call has,net/rtnetlink.h,struct rtnl_newlink_params,IPOIB_HAVE_NE
 ccflags-y += $(call has,linux/netdevice.h,ndo_set_rx_mode_async,IPOIB_HAVE_SET_RX_MODE_ASYNC)
 ccflags-y += $(call has,linux/netdevice.h,[*]parse.*struct sk_buff [*]skb. unsigned char,IPOIB_HAVE_HEADER_PARSE_2)
 ccflags-y += $(call has,rdma/ib_sa.h,unsigned int num_prs,IPOIB_HAVE_UNSIGNED_NUM_PRS)
+ccflags-y += $(call has,linux/unaligned.h,unaligned,IPOIB_HAVE_LINUX_UNALIGNED)
+ccflags-y += $(call has,net/page_pool/helpers.h,page_pool,IPOIB_HAVE_PAGE_POOL_HELPERS)

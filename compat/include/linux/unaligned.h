@@ -2,7 +2,7 @@
 #ifndef IPOIB_COMPAT_LINUX_UNALIGNED_H
 #define IPOIB_COMPAT_LINUX_UNALIGNED_H
 
-#if __has_include_next(<linux/unaligned.h>)
+#ifdef IPOIB_HAVE_LINUX_UNALIGNED
 #include_next <linux/unaligned.h>
 #else
 #include <asm/unaligned.h>

@@ -2,7 +2,7 @@
 #ifndef IPOIB_COMPAT_NET_PAGE_POOL_HELPERS_H
 #define IPOIB_COMPAT_NET_PAGE_POOL_HELPERS_H
 
-#if __has_include_next(<net/page_pool/helpers.h>)
+#ifdef IPOIB_HAVE_PAGE_POOL_HELPERS
 #include_next <net/page_pool/helpers.h>
 #else
 #include <net/page_pool.h>
