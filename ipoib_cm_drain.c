@@ -180,6 +180,7 @@ static unsigned int ipoib_drain_to_reap(struct ipoib_drain_qp *q)
 	WARN_ON_ONCE(q->err_busy);
 	WARN_ON_ONCE(q->state == IPOIB_DRAIN_DRAIN &&
 		     !(q->rq_done && q->sq_done));
+	list_del_init(&q->wait);
 	ipoib_drain_set_state(q, IPOIB_DRAIN_REAP);
 	return ACT_REAP;
 }
@@ -331,6 +332,8 @@ static void ipoib_drain_query(struct ipoib_drain_qp *q)
 	spin_lock_irq(&d->lock);
 	if (in_err >= 0)
 		q->in_err = in_err;
+	if (!q->in_err)
+		list_del_init(&q->wait);
 	if (!q->in_err && !q->err_busy) {
 		q->err_tries++;
 		q->err_busy = true;
