@@ -5,14 +5,15 @@
 ktap.py FILE...   prints "N passed, N failed, N skipped", behind the names of
                   what failed; status 1 if anything did, or if nothing ran
 
-A case is a result line without subtests. A plan that promises more results than
+A case is a result line without subtests. Number 0 is the harness speaking: its
+remark that a script has failed counts only if no case of it has. A plan that promises more results than
 came counts what is missing as failed; so does a group whose own line says
 "not ok" though none of its cases does, and a file without any result.
 """
 import re
 import sys
 
-RESULT = re.compile(r'^( *)(not ok|ok)\s+\d+\s*-?\s*(.*)$')
+RESULT = re.compile(r'^( *)(not ok|ok)\s+(\d+)\s*-?\s*(.*)$')
 PLAN = re.compile(r'^( *)1\.\.(\d+)')
 
 
@@ -63,9 +64,12 @@ class File:
                 if plan:
                     self.close_plan(len(plan.group(1)))
                     self.plans[len(plan.group(1))] = int(plan.group(2))
+                elif result and result.group(3) == '0':
+                    if not self.failed or '.status' not in result.group(4):
+                        self.failed.append(f'{self.name}: {result.group(4)}')
                 elif result:
                     self.result(len(result.group(1)), result.group(2) == 'ok',
-                                result.group(3))
+                                result.group(4))
         self.close_plan(0)
         if not (self.passed or self.skipped or self.failed):
             self.failed.append(f'{self.name}: no results')
