@@ -744,7 +744,12 @@ void ipoib_cm_rx_age(struct work_struct *work)
 {
 	struct ipoib_cm_port *cm = container_of(to_delayed_work(work),
 						struct ipoib_cm_port, age_work);
+	u64 deadline = (u64)READ_ONCE(ipoib_drain_timeout_ms) * NSEC_PER_MSEC;
 	unsigned long next = READ_ONCE(ipoib_rx_idle_timeout) * HZ / 4;
+
+	/* The parameter may have been written. */
+	if (READ_ONCE(cm->drain.timeout) != deadline)
+		ipoib_drain_set_timeout(&cm->drain, deadline);
 
 	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_superseded, NULL,
 			      IPOIB_DRAIN_BY_SUPERSEDED);

@@ -68,6 +68,8 @@ static void ipoib_neigh_destroy(struct ipoib_neigh *neigh)
 
 	ipoib_path_detach(neigh);
 	__skb_queue_head_init(&queue);
+	/* The connection may end by itself; it is not freed in this section. */
+	rcu_read_lock();
 	spin_lock_bh(&neigh->lock);
 	neigh->dead = true;
 	ah = rcu_replace_pointer(neigh->ah, NULL, lockdep_is_held(&neigh->lock));
@@ -77,6 +79,7 @@ static void ipoib_neigh_destroy(struct ipoib_neigh *neigh)
 
 	if (tx)
 		ipoib_cm_tx_detach(tx);
+	rcu_read_unlock();
 	ipoib_ah_put(ah);
 	ipoib_stat_add(priv, IPOIB_STAT_tx_drop_down, skb_queue_len(&queue));
 	__skb_queue_purge(&queue);
