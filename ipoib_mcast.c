@@ -293,7 +293,7 @@ static void ipoib_mcast_want(struct ipoib_netdev *priv, union ib_gid *mgid)
 
 	spin_lock_bh(&mcast->lock);
 	group = rhashtable_lookup_fast(&mcast->hash, mgid, ipoib_mcast_params);
-	if (!group && !foreign)
+	if (!group && !foreign && mcast->running)
 		group = ipoib_mcast_group_create(priv, mgid, false);
 	if (!group)
 		goto out;

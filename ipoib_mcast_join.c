@@ -179,7 +179,7 @@ static void ipoib_mcast_failed(struct ipoib_mcast_group *group, int err)
 
 	if (!again) {
 		ipoib_stat_inc(priv, IPOIB_STAT_mcast_failures);
-		if (!group->failures && !group->send_only)
+		if (!group->failures && !group->send_only && err != -ENETDOWN)
 			ipoib_warn(priv, "group %pI6c not joined: %d\n",
 				   group->mgid.raw, err);
 		if (group == mcast->broadcast)
@@ -246,19 +246,20 @@ static int ipoib_mcast_take_link(struct ipoib_netdev *priv,
 				 const struct ib_sa_mcmember_rec *rec)
 {
 	struct ipoib_mcast *mcast = &priv->mcast;
-	unsigned int ib_mtu = ib_mtu_enum_to_int(rec->mtu);
+	int ib_mtu = ib_mtu_enum_to_int(rec->mtu);
 	struct ipoib_mcast_group *group;
 	bool differs;
 	int err;
 
-	if (ib_mtu < IPOIB_MIN_MTU + IPOIB_ENCAP_LEN)
+	if (ib_mtu < 0)
 		return -EINVAL;
 	err = ipoib_qp_set_qkey(priv, be32_to_cpu(rec->qkey));
 	if (err)
 		return err;
 	WRITE_ONCE(priv->qkey, be32_to_cpu(rec->qkey));
 	WRITE_ONCE(priv->mcast_mtu,
-		   ipoib_ud_mtu(min(ib_mtu, priv->port->max_mtu)));
+		   ipoib_ud_mtu(min_t(unsigned int, ib_mtu,
+				      priv->port->max_mtu)));
 
 	spin_lock_bh(&mcast->lock);
 	differs = mcast->link_known &&

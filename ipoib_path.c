@@ -210,18 +210,17 @@ static struct ipoib_ah *ipoib_path_make_ah(struct ipoib_path *path,
 					   struct sa_path_rec *rec)
 {
 	struct ipoib_netdev *priv = path->priv;
+	int mtu = ib_mtu_enum_to_int(rec->mtu);
 	struct rdma_ah_attr attr;
 	struct ipoib_ah *ah;
-	unsigned int mtu;
 	int err;
 
 	err = ib_init_ah_attr_from_path(priv->port->ca, priv->port->num, rec,
 					&attr, NULL);
 	if (err)
 		return ERR_PTR(err);
-	mtu = ib_mtu_enum_to_int(rec->mtu);
-	mtu = mtu > IPOIB_ENCAP_LEN ? ipoib_ud_mtu(mtu) : priv->mcast_mtu;
-	ah = ipoib_ah_create(priv, &attr, mtu);
+	ah = ipoib_ah_create(priv, &attr, mtu > 0 ? ipoib_ud_mtu(mtu) :
+			     priv->mcast_mtu);
 	rdma_destroy_ah_attr(&attr);
 	return ah;
 }

@@ -584,12 +584,11 @@ void ipoib_ud_stop(struct ipoib_netdev *priv)
 	cancel_delayed_work_sync(&ud->refill_work);
 
 	err = ipoib_qp_to_reset(priv);
-	if (err && !ipoib_ud_is_drained(ud)) {
+	if (err)
 		ipoib_warn(priv, "datagram QP not reset: %d\n", err);
-		ud->stuck = true;
-		return;
-	}
-	ipoib_ud_rings_reclaim(priv);
+	ud->stuck = err;
+	if (!err || ipoib_ud_is_drained(ud))
+		ipoib_ud_rings_reclaim(priv);
 }
 
 static void ipoib_ud_set_sizes(struct ipoib_netdev *priv)
@@ -647,18 +646,20 @@ int ipoib_ud_init(struct ipoib_netdev *priv)
 void ipoib_ud_uninit(struct ipoib_netdev *priv)
 {
 	struct ipoib_ud *ud = &priv->ud;
+	bool leak;
 	int err;
 
 	cancel_work_sync(&ud->recover_work);
 	netif_napi_del(&ud->send_napi);
 	netif_napi_del(&ud->recv_napi);
 	err = ipoib_qp_destroy(priv);
-	if (!err || !ud->stuck) {
+	leak = err && !ipoib_ud_is_drained(ud);
+	if (!leak) {
 		ipoib_ud_rings_reclaim(priv);
 		ipoib_ud_rings_free(priv);
 	}
 	if (err)
 		netdev_err(priv->dev, "datagram QP not destroyed: %d\n", err);
 	ipoib_ah_flush(priv);
-	WARN_ON_ONCE(!ud->stuck && atomic_read(&ud->nahs));
+	WARN_ON_ONCE(!leak && atomic_read(&ud->nahs));
 }

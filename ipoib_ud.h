@@ -83,7 +83,7 @@ struct ipoib_ud_tx {
  * @tx_head: next slot to fill; transmit queue lock
  * @tx_tail: oldest slot in flight; @send_napi
  * @flushing: set while ipoib_ud_stop() waits; no receive is posted
- * @stuck: the QP did not reach RESET: its buffers belong to the HCA
+ * @stuck: the QP did not reach RESET: what is in the rings belongs to the HCA
  * @drained: woken by the NAPIs while @flushing
  * @dead_ahs: address handles without users
  * @nahs: address handles that have not been destroyed
