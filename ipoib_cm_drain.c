@@ -11,14 +11,18 @@
  * QP (Last WQE Reached, IBA 10.3.1 and 11.6.3), and that all completions of
  * this QP have been polled (the flush completion of a send WR posted in ERR,
  * on the same CQ, stands behind them). Where a signal does not come, the QP is
- * condemned: the CQ is swept before and after the destruction.
+ * condemned: the CQ is swept before and after the destruction. A signal that
+ * IPOIB_DRAIN_MISSES QPs in a row went without is no longer waited for: see
+ * enum ipoib_drain_strategy.
  *
  * Invariants:
  *
  * D1. A QP enters teardown once and is released once.
  *     Asserted: ipoib_drain_set_state() against ipoib_drain_legal[];
  *     begin() acts on LIVE only.
- * D2. A QP goes to the reaper with both signals, or swept, or condemned.
+ * D2. A QP goes to the reaper with both signals, or swept after LWQE, or
+ *     condemned, or assumed to be done under a strategy that does without LWQE;
+ *     the last two are swept again once they are destroyed.
  *     Asserted: WARN in ipoib_drain_to_reap().
  * D3. At most @window drain WRs are outstanding on the CQ, at most one for
  *     each QP; a slot is free again when its completion has been polled or
@@ -61,6 +65,7 @@
 
 #define IPOIB_DRAIN_POST_TRIES	3
 #define IPOIB_DRAIN_ERR_TRIES	2
+#define IPOIB_DRAIN_SETTLE_DIV	32	/* of the deadline: what TIMED waits */
 
 /* What ipoib_drain_step() wants done outside the lock. */
 #define ACT_MOVE_ERR	BIT(0)
@@ -70,36 +75,6 @@
 #define ACT_RELEASE	BIT(4)
 #define ACT_NO_LWQE	BIT(5)
 #define ACT_NO_FLUSH	BIT(6)
-
-const char *const ipoib_drain_state_names[IPOIB_DRAIN_NSTATES] = {
-	[IPOIB_DRAIN_LIVE] = "LIVE",
-	[IPOIB_DRAIN_ERROR] = "ERROR",
-	[IPOIB_DRAIN_FLUSH] = "FLUSH",
-	[IPOIB_DRAIN_DRAIN] = "DRAIN",
-	[IPOIB_DRAIN_SWEEP] = "SWEEP",
-	[IPOIB_DRAIN_REAP] = "REAP",
-	[IPOIB_DRAIN_SWEEP2] = "SWEEP2",
-	[IPOIB_DRAIN_DONE] = "DONE",
-	[IPOIB_DRAIN_KEPT] = "KEPT",
-};
-
-const char *const ipoib_drain_reason_names[IPOIB_DRAIN_NREASONS] = {
-#define R(id, name) [IPOIB_DRAIN_BY_##id] = name,
-	IPOIB_DRAIN_REASONS(R)
-#undef R
-};
-
-const u16 ipoib_drain_legal[IPOIB_DRAIN_NSTATES] = {
-	[IPOIB_DRAIN_LIVE] = BIT(IPOIB_DRAIN_ERROR),
-	[IPOIB_DRAIN_ERROR] = BIT(IPOIB_DRAIN_FLUSH) | BIT(IPOIB_DRAIN_SWEEP),
-	[IPOIB_DRAIN_FLUSH] = BIT(IPOIB_DRAIN_DRAIN) | BIT(IPOIB_DRAIN_SWEEP),
-	[IPOIB_DRAIN_DRAIN] = BIT(IPOIB_DRAIN_FLUSH) | BIT(IPOIB_DRAIN_SWEEP) |
-			      BIT(IPOIB_DRAIN_REAP),
-	[IPOIB_DRAIN_SWEEP] = BIT(IPOIB_DRAIN_REAP),
-	[IPOIB_DRAIN_REAP] = BIT(IPOIB_DRAIN_SWEEP2) | BIT(IPOIB_DRAIN_DONE) |
-			     BIT(IPOIB_DRAIN_KEPT),
-	[IPOIB_DRAIN_SWEEP2] = BIT(IPOIB_DRAIN_DONE),
-};
 
 static void ipoib_drain_set_state(struct ipoib_drain_qp *q,
 				  enum ipoib_drain_state to)
@@ -174,12 +149,68 @@ static unsigned int ipoib_drain_to_sweep(struct ipoib_drain_qp *q)
 	return ACT_SWEEP;
 }
 
+/* The strategy does without LWQE for this QP. */
+static unsigned int ipoib_drain_assume(struct ipoib_drain_qp *q)
+{
+	lockdep_assert_held(&q->d->lock);
+	q->assumed = true;
+	q->d->ops->count(q->d, IPOIB_CNT_drain_assumed);
+	return ipoib_drain_to_sweep(q);
+}
+
+static void ipoib_drain_mark_all(struct ipoib_drain *d)
+{
+	struct ipoib_drain_qp *q;
+
+	lockdep_assert_held(&d->lock);
+	list_for_each_entry(q, &d->qps, node)
+		ipoib_drain_mark_ready(q);
+}
+
+/* Change which signals are waited for; a wait that ends by it ends now. */
+static void ipoib_drain_distrust(struct ipoib_drain *d, bool no_lwqe,
+				 bool no_flush)
+{
+	lockdep_assert_held(&d->lock);
+	if (d->no_lwqe == no_lwqe && d->no_flush == no_flush)
+		return;
+	d->no_lwqe = no_lwqe;
+	d->no_flush = no_flush;
+	d->ops->count(d, IPOIB_CNT_drain_strategy);
+	if (d->ops->strategy)
+		d->ops->strategy(d);
+	ipoib_drain_mark_all(d);
+}
+
+static void ipoib_drain_missed(struct ipoib_drain *d, bool lwqe, bool flush)
+{
+	lockdep_assert_held(&d->lock);
+	if (lwqe && d->lwqe_misses < IPOIB_DRAIN_MISSES)
+		d->lwqe_misses++;
+	if (flush && d->flush_misses < IPOIB_DRAIN_MISSES)
+		d->flush_misses++;
+	ipoib_drain_distrust(d, d->no_lwqe || d->lwqe_misses == IPOIB_DRAIN_MISSES,
+			     d->no_flush || d->flush_misses == IPOIB_DRAIN_MISSES);
+}
+
+/* One LWQE restores the strategy; a flush restores the trust in flushes. */
+static void ipoib_drain_seen(struct ipoib_drain *d, bool lwqe, bool flush)
+{
+	lockdep_assert_held(&d->lock);
+	flush |= lwqe && d->no_lwqe;
+	if (lwqe)
+		d->lwqe_misses = 0;
+	if (flush)
+		d->flush_misses = 0;
+	ipoib_drain_distrust(d, d->no_lwqe && !lwqe, d->no_flush && !flush);
+}
+
 static unsigned int ipoib_drain_to_reap(struct ipoib_drain_qp *q)
 {
 	lockdep_assert_held(&q->d->lock);
 	WARN_ON_ONCE(q->err_busy);
-	WARN_ON_ONCE(q->state == IPOIB_DRAIN_DRAIN &&
-		     !(q->rq_done && q->sq_done));
+	WARN_ON_ONCE(!q->rq_done && !q->condemned && !q->assumed);
+	WARN_ON_ONCE(q->state == IPOIB_DRAIN_DRAIN && !q->sq_done);
 	list_del_init(&q->wait);
 	ipoib_drain_set_state(q, IPOIB_DRAIN_REAP);
 	return ACT_REAP;
@@ -197,11 +228,15 @@ static unsigned int ipoib_drain_condemn(struct ipoib_drain_qp *q)
 	act = ipoib_drain_to_sweep(q);
 	if (q->d->dead)
 		return act;
+	/* Out of ERR, or without a drain WR, a QP says nothing of the HCA. */
+	if (q->in_err && !q->lied)
+		ipoib_drain_missed(q->d, !q->rq_done, !q->sq_done &&
+				   q->slot != IPOIB_DRAIN_NO_SLOT);
 	if (!q->rq_done) {
 		ops->count(q->d, IPOIB_CNT_drain_no_lwqe);
 		act |= ACT_NO_LWQE;
 	}
-	if (!q->sq_done && !q->no_sq) {
+	if (!q->sq_done && q->slot != IPOIB_DRAIN_NO_SLOT) {
 		ops->count(q->d, IPOIB_CNT_drain_no_flush);
 		act |= ACT_NO_FLUSH;
 	}
@@ -228,7 +263,31 @@ static unsigned int ipoib_drain_late(struct ipoib_drain_qp *q, u64 now)
 	return ACT_QUERY;
 }
 
-static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q)
+/* Will a drain WR be of use to this QP, and can it ever be posted? */
+static bool ipoib_drain_can_flush(const struct ipoib_drain_qp *q)
+{
+	return !q->no_sq && !q->d->no_flush && q->d->nkept < q->d->window;
+}
+
+/* No drain WR for this QP: sweep after LWQE, or after a while without. */
+static unsigned int ipoib_drain_without_flush(struct ipoib_drain_qp *q, u64 now)
+{
+	struct ipoib_drain *d = q->d;
+	u64 due = q->err_at + d->timeout / IPOIB_DRAIN_SETTLE_DIV;
+
+	lockdep_assert_held(&d->lock);
+	list_del_init(&q->wait);
+	if (q->rq_done)
+		return ipoib_drain_to_sweep(q);
+	if (!d->no_lwqe)
+		return 0;
+	if (now >= due)
+		return ipoib_drain_assume(q);
+	d->next_due = min(d->next_due, due);
+	return 0;
+}
+
+static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q, u64 now)
 {
 	struct ipoib_drain *d = q->d;
 
@@ -241,19 +300,22 @@ static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q)
 		q->err_busy = true;
 		return ACT_MOVE_ERR;
 	}
-	if (!q->rq_done && !q->nudged)
+	if (!ipoib_drain_can_flush(q))
+		return ipoib_drain_without_flush(q, now);
+	if (!q->rq_done && !q->nudged && !d->no_lwqe)
 		return 0;
-	if (q->no_sq)
-		return q->rq_done ? ipoib_drain_to_sweep(q) : 0;
 	ipoib_drain_set_state(q, IPOIB_DRAIN_FLUSH);
 	list_add_tail(&q->wait, &d->fifo);
 	return 0;
 }
 
-static unsigned int ipoib_drain_step_flush(struct ipoib_drain_qp *q)
+static unsigned int ipoib_drain_step_flush(struct ipoib_drain_qp *q, u64 now)
 {
-	if (q->in_err && list_empty(&q->wait) &&
-	    q->post_tries < IPOIB_DRAIN_POST_TRIES)
+	if (!q->in_err)
+		return 0;
+	if (!ipoib_drain_can_flush(q))
+		return ipoib_drain_without_flush(q, now);
+	if (list_empty(&q->wait) && q->post_tries < IPOIB_DRAIN_POST_TRIES)
 		list_add_tail(&q->wait, &q->d->fifo);
 	return 0;
 }
@@ -262,8 +324,10 @@ static unsigned int ipoib_drain_step_drain(struct ipoib_drain_qp *q)
 {
 	if (q->lied)
 		return ipoib_drain_condemn(q);
-	if (!q->rq_done || !q->sq_done || q->err_busy)
+	if (!q->sq_done || q->err_busy)
 		return 0;
+	if (!q->rq_done)
+		return q->d->no_lwqe ? ipoib_drain_assume(q) : 0;
 	return q->early ? ipoib_drain_to_sweep(q) : ipoib_drain_to_reap(q);
 }
 
@@ -301,10 +365,10 @@ static unsigned int ipoib_drain_step(struct ipoib_drain_qp *q, u64 now)
 		return ipoib_drain_condemn(q);
 	switch (q->state) {
 	case IPOIB_DRAIN_ERROR:
-		act = ipoib_drain_step_error(q);
+		act = ipoib_drain_step_error(q, now);
 		break;
 	case IPOIB_DRAIN_FLUSH:
-		act = ipoib_drain_step_flush(q);
+		act = ipoib_drain_step_flush(q, now);
 		break;
 	case IPOIB_DRAIN_DRAIN:
 		act = ipoib_drain_step_drain(q);
@@ -321,6 +385,14 @@ static unsigned int ipoib_drain_step(struct ipoib_drain_qp *q, u64 now)
 	return act ? act : ipoib_drain_late(q, now);
 }
 
+static void ipoib_drain_set_in_err(struct ipoib_drain_qp *q, bool in_err)
+{
+	lockdep_assert_held(&q->d->lock);
+	if (in_err && !q->in_err)
+		q->err_at = q->d->ops->now(q->d);
+	q->in_err = in_err;
+}
+
 /* Ask the HCA whether the QP is in ERR, and ask for ERR again if it is not. */
 static void ipoib_drain_query(struct ipoib_drain_qp *q)
 {
@@ -331,7 +403,7 @@ static void ipoib_drain_query(struct ipoib_drain_qp *q)
 	in_err = d->ops->query(q);
 	spin_lock_irq(&d->lock);
 	if (in_err >= 0)
-		q->in_err = in_err;
+		ipoib_drain_set_in_err(q, in_err);
 	if (!q->in_err)
 		list_del_init(&q->wait);
 	if (!q->in_err && !q->err_busy) {
@@ -394,27 +466,44 @@ static void ipoib_drain_post(struct ipoib_drain *d)
 	ipoib_drain_mark_ready(q);
 }
 
-/* Mark every QP ready whose turn on the ladder has come; find the next turn. */
+/* When the ladder, or the end of its settling, is next for a QP. */
+static u64 ipoib_drain_due(const struct ipoib_drain_qp *q)
+{
+	const struct ipoib_drain *d = q->d;
+	u64 due = q->start + (q->nudged ? d->timeout : d->timeout / 2);
+
+	if (q->state >= IPOIB_DRAIN_SWEEP)
+		return U64_MAX;
+	if (q->in_err && !q->rq_done && d->no_lwqe &&
+	    q->state != IPOIB_DRAIN_DRAIN && !ipoib_drain_can_flush(q))
+		due = min(due, q->err_at + d->timeout / IPOIB_DRAIN_SETTLE_DIV);
+	return due;
+}
+
+/* Mark every QP ready that is due; find when the next one will be. */
 static void ipoib_drain_expire(struct ipoib_drain *d, u64 now)
 {
-	u64 half = d->timeout / 2;
 	struct ipoib_drain_qp *q;
+	u64 due;
 
 	lockdep_assert_held(&d->lock);
 	d->next_due = U64_MAX;
 	list_for_each_entry(q, &d->qps, node) {
-		if (now < q->start + half) {
-			d->next_due = min(d->next_due, q->start + half);
-			break;
+		due = ipoib_drain_due(q);
+		if (due <= now) {
+			if (list_empty(&q->ready))
+				list_add_tail(&q->ready, &d->ready);
+			/* If this look does not end its wait, the next is: */
+			due = q->start + d->timeout / 2;
+			if (due <= now)
+				due = q->start + d->timeout;
+			if (due <= now)
+				continue;
 		}
-		if (q->state >= IPOIB_DRAIN_SWEEP)
-			continue;
-		if (q->nudged && now < q->start + d->timeout)
-			d->next_due = min(d->next_due, q->start + d->timeout);
-		else if (list_empty(&q->ready))
-			list_add_tail(&q->ready, &d->ready);
-		if (!q->nudged)
-			d->next_due = min(d->next_due, q->start + d->timeout);
+		d->next_due = min(d->next_due, due);
+		/* Without settling, those that began later are due later. */
+		if (!d->no_lwqe && now < q->start + d->timeout / 2)
+			break;
 	}
 }
 
@@ -570,7 +659,7 @@ void ipoib_drain_err_done(struct ipoib_drain_qp *q, int err)
 	if (err)
 		d->ops->count(d, IPOIB_CNT_drain_err_failed);
 	else
-		q->in_err = true;
+		ipoib_drain_set_in_err(q, true);
 	ipoib_drain_mark_ready(q);
 	spin_unlock_irqrestore(&d->lock, flags);
 }
@@ -590,6 +679,7 @@ void ipoib_drain_rq_done(struct ipoib_drain_qp *q)
 	d->ops->count(d, q->rq_done ? IPOIB_CNT_drain_lwqe_dup :
 				      IPOIB_CNT_drain_lwqe);
 	q->rq_done = true;
+	ipoib_drain_seen(d, true, false);
 	if (!list_empty(&q->node))
 		ipoib_drain_mark_ready(q);
 	spin_unlock_irqrestore(&d->lock, flags);
@@ -624,6 +714,8 @@ void ipoib_drain_flushed(struct ipoib_drain *d, u32 slot, const void *key,
 	ipoib_drain_slot_put(q);
 	q->lied = status == IB_WC_SUCCESS;
 	q->sq_done = !q->lied;
+	if (q->sq_done)
+		ipoib_drain_seen(d, false, true);
 	ipoib_drain_mark_ready(q);
 unlock:
 	spin_unlock_irqrestore(&d->lock, flags);
@@ -700,7 +792,10 @@ void ipoib_drain_reaped(struct ipoib_drain_qp *q, int err)
 	if (err) {
 		d->ops->count(d, IPOIB_CNT_drain_kept);
 		ipoib_drain_unlist(q, IPOIB_DRAIN_KEPT);
-	} else if (q->condemned) {
+		d->nkept += q->slot != IPOIB_DRAIN_NO_SLOT;
+		if (d->nkept == d->window)
+			ipoib_drain_mark_all(d);
+	} else if (q->condemned || q->assumed) {
 		ipoib_drain_wait_sweep(q, IPOIB_DRAIN_SWEEP2);
 		sweep = true;
 	} else {
@@ -713,6 +808,40 @@ void ipoib_drain_reaped(struct ipoib_drain_qp *q, int err)
 }
 
 /**
+ * ipoib_drain_probed() - a QP made for the purpose has been drained
+ * @d: the engine
+ * @lwqe: it raised LWQE
+ * @flush: it flushed a send WR posted in ERR
+ *
+ * Context: any.
+ */
+void ipoib_drain_probed(struct ipoib_drain *d, bool lwqe, bool flush)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->lock, flags);
+	ipoib_drain_seen(d, lwqe, flush);
+	ipoib_drain_missed(d, !lwqe, !flush);
+	spin_unlock_irqrestore(&d->lock, flags);
+}
+
+/**
+ * ipoib_drain_strategy() - which signals are waited for
+ * @d: the engine
+ *
+ * Context: any.
+ * Return: the present strategy.
+ */
+enum ipoib_drain_strategy ipoib_drain_strategy(const struct ipoib_drain *d)
+{
+	if (READ_ONCE(d->no_lwqe))
+		return READ_ONCE(d->no_flush) ? IPOIB_DRAIN_TIMED :
+						IPOIB_DRAIN_FLUSH_SWEEP;
+	return READ_ONCE(d->no_flush) ? IPOIB_DRAIN_LWQE_SWEEP :
+					IPOIB_DRAIN_LWQE_FLUSH;
+}
+
+/**
  * ipoib_drain_set_dead() - the HCA is gone
  * @d: the engine
  *
@@ -722,13 +851,11 @@ void ipoib_drain_reaped(struct ipoib_drain_qp *q, int err)
  */
 void ipoib_drain_set_dead(struct ipoib_drain *d)
 {
-	struct ipoib_drain_qp *q;
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->lock, flags);
 	d->dead = true;
-	list_for_each_entry(q, &d->qps, node)
-		ipoib_drain_mark_ready(q);
+	ipoib_drain_mark_all(d);
 	spin_unlock_irqrestore(&d->lock, flags);
 }
 

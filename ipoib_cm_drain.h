@@ -12,87 +12,20 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
+#include "ipoib_cm_drain_defs.h"
+
 struct ipoib_drain;
 struct ipoib_drain_qp;
 
 #define IPOIB_DRAIN_WINDOW	64	/* default W: CQ entries reserved for drain WRs */
 #define IPOIB_DRAIN_NO_SLOT	U32_MAX
-
-/**
- * enum ipoib_drain_state - where a receive QP stands in its teardown
- * @IPOIB_DRAIN_LIVE: not in teardown
- * @IPOIB_DRAIN_ERROR: asked for ERR; receive side not known to be done
- * @IPOIB_DRAIN_FLUSH: receive side done, QP in ERR; waits for a window slot
- * @IPOIB_DRAIN_DRAIN: drain WR posted; waits for its flush completion
- * @IPOIB_DRAIN_SWEEP: waits until the receive CQ has been swept
- * @IPOIB_DRAIN_REAP: handed to the reaper, which destroys CM id and QP
- * @IPOIB_DRAIN_SWEEP2: condemned and destroyed; waits for the last sweep
- * @IPOIB_DRAIN_DONE: given back to its owner; the engine knows it no more
- * @IPOIB_DRAIN_KEPT: ib_destroy_qp() failed; a counted leak, never freed
- */
-enum ipoib_drain_state {
-	IPOIB_DRAIN_LIVE,
-	IPOIB_DRAIN_ERROR,
-	IPOIB_DRAIN_FLUSH,
-	IPOIB_DRAIN_DRAIN,
-	IPOIB_DRAIN_SWEEP,
-	IPOIB_DRAIN_REAP,
-	IPOIB_DRAIN_SWEEP2,
-	IPOIB_DRAIN_DONE,
-	IPOIB_DRAIN_KEPT,
-	IPOIB_DRAIN_NSTATES
-};
-
-/* Why a teardown began; travels with the QP into traces, debugfs and counters. */
-#define IPOIB_DRAIN_REASONS(R)						\
-	R(DREQ,		"dreq")		/* peer disconnected */		\
-	R(IDLE,		"idle")		/* no packet for rx_idle_timeout */ \
-	R(STOP,		"stop")		/* interface down, mode, delete */ \
-	R(CM,		"cm")		/* REJ, RTU lost, timewait */	\
-	R(ACCEPT,	"accept")	/* set-up failed half way */	\
-	R(SUPERSEDED,	"superseded")	/* peer has a newer connection */ \
-	R(LWQE,		"lwqe")		/* LWQE on a live QP */		\
-	R(QP_EVENT,	"qp_event")	/* QP fatal, request, access */	\
-	R(WC_ERROR,	"wc_error")	/* receive completed in error */ \
-	R(DEVICE,	"device")	/* HCA fatal or removed */
-
-enum ipoib_drain_reason {
-#define R(id, name) IPOIB_DRAIN_BY_##id,
-	IPOIB_DRAIN_REASONS(R)
-#undef R
-	IPOIB_DRAIN_NREASONS
-};
+#define IPOIB_DRAIN_MISSES	3	/* in a row, then a signal is not waited for */
 
 /* Legal transitions: bit TO is set in entry FROM. */
 extern const u16 ipoib_drain_legal[IPOIB_DRAIN_NSTATES];
 extern const char *const ipoib_drain_state_names[IPOIB_DRAIN_NSTATES];
 extern const char *const ipoib_drain_reason_names[IPOIB_DRAIN_NREASONS];
-
-/* What the engine counts; one row is one counter of the port. */
-#define IPOIB_DRAIN_COUNTERS(C)						\
-	C(drain_started,	"receive QPs that entered teardown")	\
-	C(drain_lwqe,		"LWQE events on QPs in teardown")	\
-	C(drain_lwqe_dup,	"repeated LWQE events")			\
-	C(drain_posted,		"drain WRs posted")			\
-	C(drain_post_failed,	"drain WRs that could not be posted")	\
-	C(drain_flushed,	"drain WRs that completed with a flush")\
-	C(drain_status_odd,	"drain WRs that completed otherwise")	\
-	C(drain_unknown,	"drain completions that match no drain")\
-	C(drain_err_failed,	"moves to the error state that failed")	\
-	C(drain_nudged,		"QPs asked again half way to the deadline") \
-	C(drain_condemned,	"QPs reaped without both signals")	\
-	C(drain_no_lwqe,	"QPs condemned for want of an LWQE")	\
-	C(drain_no_flush,	"QPs condemned for want of a flush")	\
-	C(drain_swept,		"QPs reaped after a sweep of the CQ")	\
-	C(drain_reaped,		"receive QPs reaped")			\
-	C(drain_kept,		"receive QPs leaked: destroy failed")
-
-enum ipoib_drain_counter {
-#define C(id, text) IPOIB_CNT_##id,
-	IPOIB_DRAIN_COUNTERS(C)
-#undef C
-	IPOIB_DRAIN_NCOUNTERS
-};
+extern const char *const ipoib_drain_strategy_names[IPOIB_DRAIN_NSTRATEGIES];
 
 /**
  * struct ipoib_drain_ops - what the engine asks of its surroundings
@@ -111,6 +44,7 @@ enum ipoib_drain_counter {
  *	process context, no lock
  * @trace: a transition from @from to the present state; any context, lock held
  * @count: one event of kind @c; any context, lock held
+ * @strategy: the strategy has changed; any context, lock held; may be NULL
  * @missing: say once which signal was missing; process context, no lock
  */
 struct ipoib_drain_ops {
@@ -125,6 +59,7 @@ struct ipoib_drain_ops {
 	void (*release)(struct ipoib_drain_qp *q);
 	void (*trace)(struct ipoib_drain_qp *q, enum ipoib_drain_state from);
 	void (*count)(struct ipoib_drain *d, enum ipoib_drain_counter c);
+	void (*strategy)(struct ipoib_drain *d);
 	void (*missing)(struct ipoib_drain_qp *q, bool lwqe, bool flush);
 };
 
@@ -142,6 +77,7 @@ struct ipoib_drain_ops {
  * @state: set by one setter only
  * @reason: why the teardown began
  * @start: when it began (ns)
+ * @err_at: when it was known to be in ERR (ns)
  * @ticket: the sweep that it waits for
  * @slot: window slot held, or IPOIB_DRAIN_NO_SLOT
  * @post_tries: failed attempts to post the drain WR since the last look
@@ -156,7 +92,8 @@ struct ipoib_drain_ops {
  * @lied: the drain WR completed with success, so the QP was not in ERR
  * @gone: the reaper has destroyed the QP
  * @nudged: the half-way look has been taken
- * @condemned: reaped without both signals
+ * @condemned: reaped without both signals, which should have come
+ * @assumed: reaped without LWQE, which is known not to come
  */
 struct ipoib_drain_qp {
 	struct ipoib_drain *d;
@@ -167,6 +104,7 @@ struct ipoib_drain_qp {
 	enum ipoib_drain_state state;
 	enum ipoib_drain_reason reason;
 	u64 start;
+	u64 err_at;
 	u64 ticket;
 	u32 slot;
 	u8 post_tries;
@@ -181,6 +119,7 @@ struct ipoib_drain_qp {
 	bool gone;
 	bool nudged;
 	bool condemned;
+	bool assumed;
 };
 
 /**
@@ -195,6 +134,7 @@ struct ipoib_drain_qp {
  * @slots: QP that holds each slot of the window
  * @window: number of slots, at most IPOIB_DRAIN_WINDOW
  * @nslots: slots in use
+ * @nkept: of these, slots that are never given back
  * @nqps: QPs on @qps
  * @sweep_want: newest ticket handed out
  * @sweep_done: newest ticket whose sweep is complete
@@ -203,6 +143,8 @@ struct ipoib_drain_qp {
  * @cqe: entries of the receive CQ
  * @timeout: deadline of a teardown in ns
  * @next_due: when the ladder has to be looked at again (ns)
+ * @lwqe_misses: @flush_misses: QPs in a row that went without the signal
+ * @no_lwqe: @no_flush: too many: it is not waited for
  * @dead: the HCA is gone: wait for no signal, trust no completion
  */
 struct ipoib_drain {
@@ -215,6 +157,7 @@ struct ipoib_drain {
 	struct ipoib_drain_qp *slots[IPOIB_DRAIN_WINDOW];
 	u32 window;
 	u32 nslots;
+	u32 nkept;
 	u32 nqps;
 	u64 sweep_want;
 	u64 sweep_done;
@@ -223,6 +166,10 @@ struct ipoib_drain {
 	u32 cqe;
 	u64 timeout;
 	u64 next_due;
+	u8 lwqe_misses;
+	u8 flush_misses;
+	bool no_lwqe;
+	bool no_flush;
 	bool dead;
 };
 
@@ -240,6 +187,8 @@ u64 ipoib_drain_sweep_begin(struct ipoib_drain *d);
 void ipoib_drain_sweep_end(struct ipoib_drain *d, u64 ticket, u32 polled,
 			   bool empty);
 void ipoib_drain_reaped(struct ipoib_drain_qp *q, int err);
+void ipoib_drain_probed(struct ipoib_drain *d, bool lwqe, bool flush);
+enum ipoib_drain_strategy ipoib_drain_strategy(const struct ipoib_drain *d);
 void ipoib_drain_set_dead(struct ipoib_drain *d);
 void ipoib_drain_set_timeout(struct ipoib_drain *d, u64 timeout_ns);
 void ipoib_drain_run(struct ipoib_drain *d);
