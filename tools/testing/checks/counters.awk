@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Prints the rows of the driver's tables of counters, as the user documentation
-# has them: awk -f counters.awk ipoib_stats.h ipoib_cm_drain.h
+# has them: awk -f counters.awk ipoib_stats.h ipoib_cm_drain_defs.h
 
 /^[ \t]*C\([a-z_0-9]+,/ {
 	name = $0
