@@ -1,5 +1,5 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
 #
 # Guest-side helpers for softib, to be sourced by tests.
 #

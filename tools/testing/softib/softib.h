@@ -26,6 +26,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/netfilter.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -134,6 +135,9 @@ struct softib_dev {
 	struct mutex qp_lock;		/* guards qps and their P_Key update */
 	struct list_head qps;
 
+	struct nf_hook_ops hooks[2];	/* both: plug_lock */
+	bool hooked;
+
 	struct softib_mad mad;
 	struct softib_mcast mcast;
 	struct softib_sa sa;
@@ -196,6 +200,14 @@ int softib_lower_get(struct softib_dev *sdev, struct net_device *ndev);
 void softib_lower_put(struct softib_dev *sdev);
 int softib_lower_av(struct softib_dev *sdev, const struct rdma_ah_attr *upper,
 		    struct rdma_ah_attr *lower);
+
+/* softib_wire.c */
+void softib_wire_update(struct softib_dev *sdev);
+void softib_wire_mend(struct softib_dev *sdev);
+
+/* softib_cmid.c */
+bool softib_cmid_init(void);
+void softib_cmid_exit(void);
 
 /* softib_fw.c */
 void softib_fw_init(struct softib_fw *fw);

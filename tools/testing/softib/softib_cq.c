@@ -143,21 +143,16 @@ static bool softib_recv_filter(struct softib_qp *qp, struct softib_slot *slot,
 			       struct ib_wc *wc)
 {
 	const struct ib_recv_wr *bad;
-	struct ib_sge sge[1];
+	struct ib_sge sge[4];
 	struct ib_recv_wr wr;
-	enum softib_counter why;
 
 	if (qp->ib.qp_type != IB_QPT_UD || wc->status != IB_WC_SUCCESS)
 		return true;
-	if (!softib_knob(qp->sdev->port, SOFTIB_K_link))
-		why = SOFTIB_C_link_drops;
-	else if (softib_limited(wc) && !(qp->pkey & 0x8000))
-		why = SOFTIB_C_pkey_drops;
-	else
+	if (!softib_limited(wc) || qp->pkey & 0x8000)
 		return true;
 	if (slot->num_sge > ARRAY_SIZE(sge))
 		return true;
-	softib_count(qp->sdev->port, why, 1);
+	softib_count(qp->sdev->port, SOFTIB_C_pkey_drops, 1);
 	softib_rq_wr(qp->rq, slot, &wr, sge);
 	return ib_post_recv(qp->lower, &wr, &bad) != 0;
 }

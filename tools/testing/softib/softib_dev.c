@@ -169,6 +169,11 @@ static int softib_query_pkey(struct ib_device *ib, u32 num, u16 index,
 	return 0;
 }
 
+static struct ib_mr *softib_no_user_mr(SOFTIB_REG_USER_MR_ARGS)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
 static void softib_fw_str(struct ib_device *ib, char *str)
 {
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "softib 1");
@@ -211,7 +216,7 @@ static const struct ib_device_ops softib_ops = {
 	.query_port = softib_query_port,
 	.query_qp = softib_query_qp,
 	.query_srq = softib_query_srq,
-	.reg_user_mr = softib_reg_user_mr,
+	.reg_user_mr = softib_no_user_mr,
 	.req_notify_cq = softib_req_notify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, softib_ah, ib),

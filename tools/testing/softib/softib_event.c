@@ -15,7 +15,7 @@
 
 /* rxe's receiver has seen the ERR state for sure after this time. */
 #define SOFTIB_SETTLE_MS	(SOFTIB_LOWER_LWQE ? 100 : 10)
-#define SOFTIB_HALF_RETRY_MS	20
+#define SOFTIB_HALF_RETRY	msecs_to_jiffies(20)
 #define SOFTIB_HALF_LIMIT_MS	2000
 
 static void softib_raise(struct softib_qp *qp)
@@ -194,7 +194,7 @@ static void softib_ev_work(struct work_struct *work)
 		spin_lock_irq(&qp->ev_lock);
 		if (!qp->dying)
 			queue_delayed_work(qp->sdev->wq, &qp->ev_work,
-				msecs_to_jiffies(SOFTIB_HALF_RETRY_MS));
+					   SOFTIB_HALF_RETRY);
 		spin_unlock_irq(&qp->ev_lock);
 		return;
 	}
@@ -242,7 +242,8 @@ void softib_event_error(struct softib_qp *qp)
 			qp->half_deadline = jiffies +
 				msecs_to_jiffies(SOFTIB_HALF_LIMIT_MS);
 			queue_delayed_work(qp->sdev->wq, &qp->ev_work,
-				softib_lwqe_delay(qp, SOFTIB_SETTLE_MS));
+					   softib_lwqe_delay(qp,
+							     SOFTIB_SETTLE_MS));
 		}
 	}
 	spin_unlock_irqrestore(&qp->ev_lock, flags);

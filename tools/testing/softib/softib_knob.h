@@ -16,6 +16,7 @@ struct softib_port;
  */
 #define SOFTIB_KNOBS(K)							\
 	K(link, 1, 0, 1)						\
+	K(cut_after, 0, 0, S32_MAX)					\
 	K(lwqe_drop, 0, -1, S32_MAX)					\
 	K(lwqe_dup, 0, 0, 1000)						\
 	K(lwqe_dup_ms, 0, 0, 60000)					\

@@ -128,11 +128,6 @@ struct ib_mr *softib_get_dma_mr(struct ib_pd *ibpd, int access)
 	return mr;
 }
 
-struct ib_mr *softib_reg_user_mr(SOFTIB_REG_USER_MR_ARGS)
-{
-	return ERR_PTR(-EOPNOTSUPP);
-}
-
 int softib_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
 	softib_count(to_sdev(mr->device)->port, SOFTIB_C_mrs, -1);

@@ -3,7 +3,6 @@
  * softib: module, ports, plugging devices in and out.
  */
 #include <linux/inet.h>
-#include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
@@ -28,12 +27,6 @@ struct net_device *softib_find_ndev(const char *name)
 {
 	return dev_get_by_name(&init_net, name);
 }
-
-/*
- * Removing an rxe device unplugs the port on it: one ib_device is unregistered
- * within the other's unregistration_lock. They never nest the other way.
- */
-static struct lock_class_key softib_unregister_key;
 
 static struct platform_device *softib_parent(struct softib_port *port)
 {
@@ -90,6 +83,7 @@ err_wq:
 
 static void softib_dev_stop(struct softib_dev *sdev)
 {
+	softib_wire_mend(sdev);
 	softib_mad_stop(sdev);
 	softib_mcast_exit(sdev);
 	softib_sa_exit(sdev);
@@ -127,8 +121,6 @@ static int softib_plug_locked(struct softib_port *port)
 	sdev = ib_alloc_device(softib_dev, ib);
 	if (!sdev)
 		goto put_ndev;
-	lockdep_set_class(&sdev->ib.unregistration_lock,
-			  &softib_unregister_key);
 	sdev->port = port;
 	sdev->pdev = softib_parent(port);
 	if (IS_ERR(sdev->pdev)) {
@@ -140,6 +132,7 @@ static int softib_plug_locked(struct softib_port *port)
 		goto free_pdev;
 	softib_dev_setup(sdev);
 	WRITE_ONCE(port->sdev, sdev);
+	softib_wire_update(sdev);
 	ret = ib_register_device(&sdev->ib, port->name, NULL);
 	if (ret)
 		goto stop_dev;
@@ -285,7 +278,7 @@ static struct notifier_block softib_notifier = {
 	.notifier_call = softib_notify,
 };
 
-static int softib_port_add(int index)
+static int softib_port_add(int index, bool have_cmids)
 {
 	struct softib_port *port;
 
@@ -303,6 +296,8 @@ static int softib_port_add(int index)
 	softib_fw_init(&port->fw);
 	softib_knob_reset(port);
 	port->pkey[0] = IB_DEFAULT_PKEY_FULL;
+	if (!have_cmids)
+		softib_count(port, SOFTIB_C_cm_ids, -1);
 	list_add_tail(&port->node, &softib_ports);
 	softib_debugfs_add(port);
 	return 0;
@@ -346,15 +341,17 @@ static int softib_plug_all(void)
 
 static int __init softib_init(void)
 {
+	bool have_cmids;
 	int i, ret;
 
 	if (!n_lower) {
 		pr_err("softib: lower= names no network device\n");
 		return -EINVAL;
 	}
+	have_cmids = softib_cmid_init();
 	softib_debugfs_init();
 	for (i = 0; i < n_lower; i++) {
-		ret = softib_port_add(i);
+		ret = softib_port_add(i, have_cmids);
 		if (ret)
 			goto err_ports;
 	}
@@ -374,6 +371,7 @@ static int __init softib_init(void)
 err_plug:
 	softib_ports_del();
 	softib_debugfs_exit();
+	softib_cmid_exit();
 	return ret;
 err_client:
 	ib_unregister_client(&softib_client);
@@ -388,11 +386,14 @@ err_ports:
 		kfree(port);
 	}
 	softib_debugfs_exit();
+	softib_cmid_exit();
 	return ret;
 }
 
 static void __exit softib_exit(void)
 {
+	/* The probes look at ports. */
+	softib_cmid_exit();
 	softib_ports_del();
 	softib_debugfs_exit();
 }

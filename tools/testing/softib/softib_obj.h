@@ -6,6 +6,7 @@
 #define SOFTIB_OBJ_H
 
 #include "softib.h"
+#include "softib_rq.h"
 
 /* A lower address handle; it belongs to its PD for ever and is re-used. */
 struct softib_lah {
@@ -31,44 +32,6 @@ struct softib_ah {
 	struct softib_lah *lah;
 	struct rdma_ah_attr attr;	/* what the user gave, without GID refs */
 	union ib_gid dgid;
-};
-
-/* One scatter entry which the port owns while its WR is posted. */
-struct softib_seg {
-	struct hlist_node node;		/* in port->poison */
-	u64 addr;
-	u32 length;
-	u32 lkey;
-	struct page *page;		/* we hold a reference */
-};
-
-enum softib_slot_state {
-	SOFTIB_SLOT_FREE,
-	SOFTIB_SLOT_POSTED,
-	SOFTIB_SLOT_LOST,		/* consumed, its completion was eaten */
-};
-
-/* Lower wr_ids of receives have this bit: rxe's flushes carry no opcode. */
-#define SOFTIB_WR_RECV		BIT_ULL(63)
-
-/* One posted receive WR; its index is in the lower wr_id. */
-struct softib_slot {
-	struct list_head node;		/* rq->free, rq->posted or rq->lost */
-	u64 wr_id;
-	u8 state;
-	u8 num_sge;
-	struct softib_seg *seg;
-};
-
-struct softib_rq {
-	struct softib_port *port;
-	bool shared;
-	bool ud;
-	spinlock_t lock;		/* guards all below */
-	unsigned int n_slots, max_sge, max_wr, outstanding;
-	struct list_head free, posted, lost;
-	struct softib_slot *slots;
-	struct softib_seg *segs;
 };
 
 struct softib_srq {
@@ -180,7 +143,6 @@ void softib_lah_put(struct softib_lah *lah);
 
 /* softib_lower.c */
 struct ib_mr *softib_get_dma_mr(struct ib_pd *ibpd, int access);
-struct ib_mr *softib_reg_user_mr(SOFTIB_REG_USER_MR_ARGS);
 int softib_dereg_mr(struct ib_mr *mr, struct ib_udata *udata);
 
 /* softib_cq.c */
@@ -192,37 +154,6 @@ int softib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void softib_cq_inject(struct softib_cq *cq, const struct ib_wc *wc);
 void softib_cq_pull(struct softib_cq *cq);
 void softib_cq_purge(struct softib_cq *cq, struct softib_qp *qp);
-
-/* softib_rq.c */
-int softib_rq_init(struct softib_rq *rq, struct softib_port *port,
-		   unsigned int max_wr, unsigned int max_sge, bool shared);
-void softib_rq_exit(struct softib_rq *rq);
-struct softib_slot *softib_rq_post(struct softib_rq *rq,
-				   const struct ib_recv_wr *wr);
-void softib_rq_release(struct softib_rq *rq, struct softib_slot *slot,
-		       bool lost);
-struct softib_slot *softib_rq_slot(struct softib_rq *rq, u64 lower_id);
-struct softib_slot *softib_rq_first(struct softib_rq *rq);
-void softib_rq_wr(struct softib_rq *rq, struct softib_slot *slot,
-		  struct ib_recv_wr *wr, struct ib_sge *sge);
-int softib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		     const struct ib_recv_wr **bad);
-int softib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
-		      struct ib_udata *udata);
-int softib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-		      enum ib_srq_attr_mask mask, struct ib_udata *udata);
-int softib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
-int softib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
-int softib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
-			 const struct ib_recv_wr **bad);
-
-/* softib_poison.c */
-void softib_poison_post(struct softib_rq *rq, struct softib_slot *slot);
-void softib_poison_check(struct softib_rq *rq, struct softib_slot *slot,
-			 u32 received, bool partial);
-void softib_poison_drop(struct softib_rq *rq, struct softib_slot *slot);
-bool softib_poison_begun(const struct softib_slot *slot);
-bool softib_poison_holds(const struct softib_slot *slot, u32 bytes);
 
 /* softib_qp.c, softib_modify.c */
 int softib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,

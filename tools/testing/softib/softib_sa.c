@@ -14,7 +14,8 @@
 #include "softib_obj.h"
 
 #define SOFTIB_SEL_EXACT	(2 << 6)
-#define SOFTIB_LIFE_TIME	18
+#define SOFTIB_LIFE_TIME	14	/* 67 ms: retries end in time */
+#define SOFTIB_RESP_TIME	18
 #define SOFTIB_IPOIB_QKEY	0x0b1b
 
 #define SOFTIB_SA_OK		0x0000
@@ -66,15 +67,15 @@ struct softib_member {
 static u16 softib_sa_path(struct softib_dev *sdev, struct ib_sa_mad *rsp)
 {
 	struct softib_path_rec *rec = (void *)rsp->data;
-	u64 mask = be64_to_cpu(rsp->sa_hdr.comp_mask);
+	ib_sa_comp_mask mask = rsp->sa_hdr.comp_mask;
 	u16 index;
 
-	if (mask & be64_to_cpu(IB_SA_PATH_REC_DLID) &&
-	    !(mask & be64_to_cpu(IB_SA_PATH_REC_DGID)))
+	if (mask & IB_SA_PATH_REC_DLID &&
+	    !(mask & IB_SA_PATH_REC_DGID))
 		softib_lid_to_gid(sdev, be16_to_cpu(rec->dlid), &rec->dgid);
 	if (rec->dgid.raw[11] != 0xff || rec->dgid.raw[12] != 0xfe)
 		return SOFTIB_SA_NO_RECORDS;
-	if (!(mask & be64_to_cpu(IB_SA_PATH_REC_PKEY)))
+	if (!(mask & IB_SA_PATH_REC_PKEY))
 		rec->pkey = cpu_to_be16(softib_pkey_get(sdev->port, 0));
 	if (softib_pkey_find(sdev->port, be16_to_cpu(rec->pkey), &index))
 		return SOFTIB_SA_NO_RECORDS;
@@ -107,19 +108,19 @@ static struct softib_member *softib_find_member(struct softib_sa *sa,
 
 /* The group's parameters: the creator's where given, else the usual ones. */
 static void softib_fill_group(struct softib_dev *sdev, struct softib_mc_rec *rec,
-			      u64 mask)
+			      ib_sa_comp_mask mask)
 {
 	u32 hash = jhash(rec->mgid.raw, sizeof(rec->mgid), 0);
 
-	if (!(mask & be64_to_cpu(IB_SA_MCMEMBER_REC_QKEY)))
+	if (!(mask & IB_SA_MCMEMBER_REC_QKEY))
 		rec->qkey = cpu_to_be32(SOFTIB_IPOIB_QKEY);
-	if (!(mask & be64_to_cpu(IB_SA_MCMEMBER_REC_TRAFFIC_CLASS)))
+	if (!(mask & IB_SA_MCMEMBER_REC_TRAFFIC_CLASS))
 		rec->tclass = 0;
-	if (!(mask & be64_to_cpu(IB_SA_MCMEMBER_REC_FLOW_LABEL)))
+	if (!(mask & IB_SA_MCMEMBER_REC_FLOW_LABEL))
 		rec->sl_flow_hop &= cpu_to_be32(0xf00000ff);
-	if (!(mask & be64_to_cpu(IB_SA_MCMEMBER_REC_SL)))
+	if (!(mask & IB_SA_MCMEMBER_REC_SL))
 		rec->sl_flow_hop &= cpu_to_be32(0x0fffffff);
-	if (!(mask & be64_to_cpu(IB_SA_MCMEMBER_REC_HOP_LIMIT)))
+	if (!(mask & IB_SA_MCMEMBER_REC_HOP_LIMIT))
 		rec->sl_flow_hop &= cpu_to_be32(0xffffff00);
 	rec->mlid = cpu_to_be16(0xc000 | (hash % 0x3fff));
 	rec->mtu = SOFTIB_SEL_EXACT | READ_ONCE(sdev->active_mtu);
@@ -130,7 +131,7 @@ static void softib_fill_group(struct softib_dev *sdev, struct softib_mc_rec *rec
 }
 
 static u16 softib_sa_join(struct softib_dev *sdev, struct softib_mc_rec *rec,
-			  u64 mask)
+			  ib_sa_comp_mask mask)
 {
 	struct softib_sa *sa = &sdev->sa;
 	struct softib_member *m, *fresh;
@@ -204,7 +205,7 @@ static u16 softib_sa_get_member(struct softib_dev *sdev,
 static u16 softib_sa_mcast(struct softib_dev *sdev, struct ib_sa_mad *rsp)
 {
 	struct softib_mc_rec *rec = (void *)rsp->data;
-	u64 mask = be64_to_cpu(rsp->sa_hdr.comp_mask);
+	ib_sa_comp_mask mask = rsp->sa_hdr.comp_mask;
 
 	switch (rsp->mad_hdr.method) {
 	case IB_MGMT_METHOD_SET:
@@ -226,7 +227,7 @@ static u16 softib_sa_class_info(struct ib_sa_mad *rsp)
 	cpi->base_version = IB_MGMT_BASE_VERSION;
 	cpi->class_version = IB_SA_CLASS_VERSION;
 	ib_set_cpi_capmask2(cpi, IB_SA_CAP_MASK2_SENDONLY_FULL_MEM_SUPPORT);
-	ib_set_cpi_resp_time(cpi, SOFTIB_LIFE_TIME);
+	ib_set_cpi_resp_time(cpi, SOFTIB_RESP_TIME);
 	return SOFTIB_SA_OK;
 }
 
