@@ -472,8 +472,6 @@ static u64 ipoib_drain_due(const struct ipoib_drain_qp *q)
 	const struct ipoib_drain *d = q->d;
 	u64 due = q->start + (q->nudged ? d->timeout : d->timeout / 2);
 
-	if (q->state >= IPOIB_DRAIN_SWEEP)
-		return U64_MAX;
 	if (q->in_err && !q->rq_done && d->no_lwqe &&
 	    q->state != IPOIB_DRAIN_DRAIN && !ipoib_drain_can_flush(q))
 		due = min(due, q->err_at + d->timeout / IPOIB_DRAIN_SETTLE_DIV);
@@ -489,6 +487,8 @@ static void ipoib_drain_expire(struct ipoib_drain *d, u64 now)
 	lockdep_assert_held(&d->lock);
 	d->next_due = U64_MAX;
 	list_for_each_entry(q, &d->qps, node) {
+		if (q->state >= IPOIB_DRAIN_SWEEP)
+			continue;
 		due = ipoib_drain_due(q);
 		if (due <= now) {
 			if (list_empty(&q->ready))

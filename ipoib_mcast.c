@@ -230,7 +230,7 @@ void ipoib_mcast_xmit(struct ipoib_netdev *priv, struct sk_buff *skb,
 				  ipoib_mcast_params);
 	ah = group ? rcu_dereference(group->ah) : NULL;
 	if (likely(ah)) {
-		if (READ_ONCE(group->used) != jiffies)
+		if (time_before(READ_ONCE(group->used), jiffies))
 			WRITE_ONCE(group->used, jiffies);
 		ipoib_ud_send(priv, skb, ah, IB_MULTICAST_QPN);
 	} else {

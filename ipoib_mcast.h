@@ -91,7 +91,7 @@ struct ipoib_mcast_group {
  * @running: between ipoib_mcast_start() and ipoib_mcast_stop()
  */
 struct ipoib_mcast {
-	spinlock_t lock;
+	spinlock_t lock;	/* everything but what says otherwise; BH */
 	struct rhashtable hash;
 	struct list_head groups;
 	struct list_head todo;

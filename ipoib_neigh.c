@@ -357,7 +357,7 @@ void ipoib_neigh_xmit(struct ipoib_netdev *priv, struct sk_buff *skb,
 		ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_nomem);
 		goto out;
 	}
-	if (READ_ONCE(neigh->used) != jiffies)
+	if (time_before(READ_ONCE(neigh->used), jiffies))
 		WRITE_ONCE(neigh->used, jiffies);
 	/* What decided in between may be undecided again, but not for ever. */
 	if (unlikely(!ipoib_neigh_try(priv, neigh, skb)) &&

@@ -46,7 +46,7 @@ struct ipoib_neigh {
 	struct ipoib_path *path;
 	struct list_head path_node;
 	bool path_closed;
-	spinlock_t lock;
+	spinlock_t lock;	/* what follows, but used; BH */
 	bool dead;
 	struct ipoib_ah __rcu *ah;
 	struct ipoib_cm_tx __rcu *tx;

@@ -81,7 +81,7 @@ struct ipoib_path {
  * @gone: completed when @live is 0
  */
 struct ipoib_path_table {
-	spinlock_t lock;
+	spinlock_t lock;	/* list and paths; BH */
 	struct rhashtable hash;
 	struct list_head list;
 	refcount_t live;

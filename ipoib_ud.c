@@ -471,6 +471,7 @@ static void ipoib_ud_tx_advance(struct ipoib_netdev *priv)
 	while (tail != READ_ONCE(ud->tx_head)) {
 		struct ipoib_ud_tx *slot = &ud->tx[tail & (ud->tx_size - 1)];
 
+		/* Pairs with the release in ipoib_ud_tx_abort(). */
 		if (!smp_load_acquire(&slot->done))
 			break;
 		octets += slot->len;
@@ -480,7 +481,7 @@ static void ipoib_ud_tx_advance(struct ipoib_netdev *priv)
 	if (tail == ud->tx_tail)
 		return;
 	netdev_completed_queue(priv->dev, tail - ud->tx_tail, octets);
-	/* The sender may fill a slot as soon as it sees the new tail. */
+	/* The sender, which reads it again, may fill the slots from now on. */
 	smp_store_release(&ud->tx_tail, tail);
 	ipoib_ud_tx_wake(priv);
 }

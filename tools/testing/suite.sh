@@ -103,8 +103,9 @@ jobs_all() {
 		done
 		guest_job "stock-$kver" "$kver" stock $TESTS/stock.sh
 	done
-	if [ -x $QEMU/selftest.sh ]; then
-		echo "harness $QEMU/selftest.sh"
+	echo "harness $QEMU/selftest.sh"
+	if [ -e tools/testing/model/Makefile ]; then
+		echo "model make -s -C tools/testing/model explore ARGS=--quick"
 	fi
 	echo "check tools/testing/checks/run.sh"
 }

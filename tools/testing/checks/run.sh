@@ -89,6 +89,28 @@ check_version_number() {
 	fi
 }
 
+# The documentation lists the counters that there are.
+check_counters() {
+	awk -f "$lib/counters.awk" ipoib_stats.h ipoib_cm_drain_defs.h > "$tmp/counters"
+	sed -n '/^.. counters begin/,/^.. counters end/p' Documentation/ipoib.rst |
+		sed '1,2d;$d' | diff - "$tmp/counters" > "$tmp/diff" && return
+	echo "Documentation/ipoib.rst (<) and the tables of counters (>) differ:"
+	cat "$tmp/diff"
+	return 1
+}
+
+# The file map of the README names every file of the driver.
+check_readme() {
+	local f bad=0
+
+	for f in $(files '^[^/]*\.[ch]$'); do
+		grep -qF -e "\`$f\`" -e "\`${f%.?}.[ch]\`" README.md && continue
+		echo "README.md does not name $f"
+		bad=1
+	done
+	return "$bad"
+}
+
 check_shellcheck() {
 	command -v shellcheck > /dev/null || return 4
 	files '\.sh$|^\.ci/run$' | xargs -r shellcheck -x
@@ -147,7 +169,7 @@ build_softib() {
 	build tools/testing/softib "build/check/$1/softib" "$1"
 }
 
-checks=(spdx size versions leftovers version_number shellcheck checkpatch)
+checks=(spdx size versions leftovers version_number counters readme shellcheck checkpatch)
 for kver in $KVERS; do
 	checks+=("build_driver_$kver" "build_softib_$kver")
 done

@@ -261,7 +261,7 @@ static void check_overdue(enum future f, unsigned int only)
 	}
 }
 
-static void run_future(enum future f, unsigned int only)
+static void run_future_once(enum future f, unsigned int only)
 {
 	unsigned int steps;
 	u16 e;
@@ -290,9 +290,25 @@ static void run_future(enum future f, unsigned int only)
 	}
 }
 
+static char before[WORLD_MAX] __attribute__((aligned(64)));
+
+/* Only a future with a violation is worth telling. */
+static void run_future(enum future f, unsigned int only)
+{
+	bool tell_it = telling;
+
+	telling = false;
+	run_future_once(f, only);
+	telling = tell_it;
+	if (!violation[0] || !telling)
+		return;
+	world_restore(before);
+	violation[0] = 0;
+	run_future_once(f, only);
+}
+
 void check_futures(void)
 {
-	static char before[WORLD_MAX] __attribute__((aligned(64)));
 	unsigned int f, q;
 
 	if (violation[0])

@@ -4,7 +4,8 @@
  * the story of a violation is a shortest one; or walks at random through a
  * world too large for that. Prints KTAP.
  *
- *   explore [--big | --quick] [NAME...]	configurations of that name, or all
+ *   explore [--big | --quick] [--first] [NAME...]
+ *	configurations of that name, or all; up to the first violation
  *   explore --walk [--seed N] [--walks N] [--steps N] [--qps N]
  */
 #include <getopt.h>
@@ -60,7 +61,10 @@ static const struct row {
 	{ QUICK, { .name = "two-qps-new-strategy", .qps = 2, .window = 1,
 		   .cqe = 3, .bare = true, .step = 32, .lwqe_misses = 2,
 		   .flush_misses = 2, .mask = NO_EXTRAS | M(SPONTANEOUS) } },
-	{ CI, { .name = "two-qps-healthy", .qps = 2, .window = 1,
+	{ QUICK, { .name = "two-qps-new-deadline", .qps = 2, .window = 1,
+		   .cqe = 3, .bare = true, .step = 32,
+		   .mask = M(SPONTANEOUS) | M(FOREIGN) | M(ROUND_OVER) } },
+	{ BIG, { .name = "two-qps-healthy", .qps = 2, .window = 1,
 		.cqe = 3, .step = 32, .mask = NO_EXTRAS | M(SPONTANEOUS) } },
 	{ CI, { .name = "two-qps", .qps = 2, .window = 1, .faults = 1, .bare = true,
 		.cqe = 3, .step = 32, .mask = NO_LIES | NO_EXTRAS } },
@@ -471,7 +475,7 @@ static bool wanted(const struct row *r, enum size size, char **names)
 	return false;
 }
 
-static int explore_all(enum size size, char **names)
+static int explore_all(enum size size, bool only_first, char **names)
 {
 	unsigned int i, n = 0, failed = 0;
 
@@ -482,7 +486,8 @@ static int explore_all(enum size size, char **names)
 	n = 0;
 	for (i = 0; i < NROWS; i++)
 		if (wanted(&rows[i], size, names))
-			failed += !explore(&rows[i].c, ++n);
+			if (!explore(&rows[i].c, ++n) && ++failed && only_first)
+				break;
 	return failed || !n;
 }
 
@@ -491,6 +496,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "big", no_argument, NULL, 'b' },
 		{ "quick", no_argument, NULL, 'k' },
+		{ "first", no_argument, NULL, 'f' },
 		{ "walk", no_argument, NULL, 'w' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "walks", required_argument, NULL, 'n' },
@@ -503,7 +509,7 @@ int main(int argc, char **argv)
 	unsigned int count = 2000, steps = 3000;
 	enum size size = CI;
 	u64 seed = 1;
-	bool walking = false;
+	bool walking = false, only_first = false;
 	int opt;
 
 	catch_segv();
@@ -511,6 +517,7 @@ int main(int argc, char **argv)
 		switch (opt) {
 		case 'b': size = BIG; break;
 		case 'k': size = QUICK; break;
+		case 'f': only_first = true; break;
 		case 'w': walking = true; break;
 		case 's': seed = strtoull(optarg, NULL, 0); break;
 		case 'n': count = strtoul(optarg, NULL, 0); break;
@@ -525,5 +532,5 @@ int main(int argc, char **argv)
 	}
 	c.cqe = c.qps + c.window + 2;
 	return walking ? walks(&c, seed, count, steps) :
-			 explore_all(size, argv + optind);
+			 explore_all(size, only_first, argv + optind);
 }

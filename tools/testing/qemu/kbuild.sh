@@ -47,8 +47,8 @@ farm() {
 	mkdir -p "$FARM"
 	while IFS= read -r -d '' f; do
 		dst=$FARM/${f#"$TOP"/}
-		[ "$(readlink "$dst")" = "$f" ] && continue
-		mkdir -p "${dst%/*}"
+		[ ! "$dst" -ef "$f" ] || continue
+		[ -d "${dst%/*}" ] || mkdir -p "${dst%/*}"
 		ln -sfn "$f" "$dst"
 	done < <(find "$TOP" \( -name .git -o -name .build -o -path "$OUT" \) -prune -o \
 		-type f \( -name '*.[chS]' -o -name 'Kbuild*' -o -name 'Makefile*' \
@@ -103,7 +103,7 @@ status=0
 # BTF of modules would need pahole of the kernel's age on the host
 "${run[@]}" make -C "$KDIR/build" M="$M" CC="$cc" -j"$(nproc)" \
 	CONFIG_DEBUG_INFO_BTF_MODULES= modules "$@" 2>&1 |
-	sed -u "s|$FARM/|$TOP/|g" | tee "$log" || status=$?
+	sed -u "s|$FARM//*|$TOP/|g" | tee "$log" || status=$?
 [ "$status" -eq 0 ] ||
 	die "the build for $KVER failed (log: $log)"
 case " $* " in

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=dash
 #
 # /init of a guest's initramfs: load what the disks need, put a writable layer
 # over the root and the kernel's modules, go there.

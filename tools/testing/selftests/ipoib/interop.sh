@@ -122,7 +122,7 @@ t_peer_kill() {
 	must on 1 "! ping -q -c 2 -W 1 10.9.0.2"
 	must on 1 "host_wait 60 host_no_rc"
 	must on 1 "host_back 30"
-	must on 1 "host_param rx_idle_timeout 256"
+	must on 1 "host_param rx_idle_timeout 512"
 	must on 1 host_clean
 }
 

@@ -43,6 +43,10 @@ t_tcp_connected() {
 t_pkey_child() {
 	pkey 1 0x8001
 	in_a sh -c "echo 0x8001 > /sys/class/net/$IFA/create_child"
+	# this driver puts it into the first netns, wherever the parent is
+	if [ -e "/sys/class/net/$IFA.8001" ]; then
+		ip link set "$IFA.8001" netns "$A"
+	fi
 	in_b ip link add link "$IFB" name child type ipoib pkey 0x8001
 	in_a ip addr add 10.9.1.1/24 dev "$IFA.8001"
 	in_b ip addr add 10.9.1.2/24 dev child
