@@ -3,6 +3,7 @@
  * softib: module, ports, plugging devices in and out.
  */
 #include <linux/inet.h>
+#include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
@@ -27,6 +28,12 @@ struct net_device *softib_find_ndev(const char *name)
 {
 	return dev_get_by_name(&init_net, name);
 }
+
+/*
+ * Removing an rxe device unplugs the port on it: one ib_device is unregistered
+ * within the other's unregistration_lock. They never nest the other way.
+ */
+static struct lock_class_key softib_unregister_key;
 
 static struct platform_device *softib_parent(struct softib_port *port)
 {
@@ -121,6 +128,8 @@ static int softib_plug_locked(struct softib_port *port)
 	sdev = ib_alloc_device(softib_dev, ib);
 	if (!sdev)
 		goto put_ndev;
+	lockdep_set_class(&sdev->ib.unregistration_lock,
+			  &softib_unregister_key);
 	sdev->port = port;
 	sdev->pdev = softib_parent(port);
 	if (IS_ERR(sdev->pdev)) {
