@@ -176,13 +176,16 @@ static void ipoib_mcast_failed(struct ipoib_mcast_group *group, int err)
 	struct ipoib_mcast *mcast = &priv->mcast;
 	bool again = err == -ENETRESET;
 	struct sk_buff_head queue;
+	bool silent;
 
 	if (!again) {
 		ipoib_stat_inc(priv, IPOIB_STAT_mcast_failures);
 		if (!group->failures && !group->send_only && err != -ENETDOWN)
 			ipoib_warn(priv, "group %pI6c not joined: %d\n",
 				   group->mgid.raw, err);
-		if (group == mcast->broadcast)
+		/* While SMs change places the SA is silent, but the link works. */
+		silent = err == -ETIMEDOUT && rcu_access_pointer(group->ah);
+		if (group == mcast->broadcast && !silent)
 			ipoib_mcast_link_down(priv);
 	}
 	__skb_queue_head_init(&queue);
