@@ -17,7 +17,7 @@
 unsigned int ipoib_rx_idle_timeout = 512;
 module_param_named(rx_idle_timeout, ipoib_rx_idle_timeout, uint, 0644);
 MODULE_PARM_DESC(rx_idle_timeout,
-		 "Seconds after which an idle passive connection is closed, 0: never (512)");
+		 "Seconds until an idle passive connection is closed, 0: never (512)");
 
 unsigned int ipoib_drain_timeout_ms = 5000;
 module_param_named(drain_timeout_ms, ipoib_drain_timeout_ms, uint, 0644);
@@ -563,8 +563,10 @@ static void ipoib_cm_port_show(struct ipoib_port *port, struct seq_file *m)
 	unsigned long id;
 
 	lockdep_assert_held(&cm->lock);
-	seq_printf(m, "port %s rx %u tx %u kept %u send_credits %u recv_credits %u\n",
-		   cm->name, cm->nrx, cm->ntx, cm->nkept, cm->send_credits,
+	seq_printf(m, "port %s strategy %s rx %u tx %u kept %u send_credits %u recv_credits %u\n",
+		   cm->name,
+		   ipoib_drain_strategy_names[ipoib_drain_strategy(&cm->drain)],
+		   cm->nrx, cm->ntx, cm->nkept, cm->send_credits,
 		   cm->recv_credits);
 	rcu_read_lock();
 	xa_for_each(&cm->rings, id, ring)

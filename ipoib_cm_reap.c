@@ -235,7 +235,7 @@ static void ipoib_cm_drain_missing(struct ipoib_drain_qp *q, bool lwqe,
 	if (lwqe && !cm->said_lwqe) {
 		cm->said_lwqe = true;
 		dev_warn(&conn->port->ca->dev,
-			 "port %u: no Last WQE Reached event for receive QP 0x%x; its successors are reaped by time-out too\n",
+			 "port %u: no Last WQE Reached event for receive QP 0x%x\n",
 			 conn->port->num, conn->qpn);
 	}
 	if (flush && !cm->said_flush) {
@@ -244,6 +244,15 @@ static void ipoib_cm_drain_missing(struct ipoib_drain_qp *q, bool lwqe,
 			 "port %u: no flush completion of the drain WR of receive QP 0x%x\n",
 			 conn->port->num, conn->qpn);
 	}
+}
+
+static void ipoib_cm_drain_strategy(struct ipoib_drain *d)
+{
+	struct ipoib_port *port = container_of(ipoib_cm_of_drain(d),
+					       struct ipoib_port, cm);
+
+	dev_info(&port->ca->dev, "port %u: receive QPs are now drained by %s\n",
+		 port->num, ipoib_drain_strategy_names[ipoib_drain_strategy(d)]);
 }
 
 const struct ipoib_drain_ops ipoib_cm_drain_ops = {
@@ -259,4 +268,5 @@ const struct ipoib_drain_ops ipoib_cm_drain_ops = {
 	.trace = ipoib_cm_drain_trace,
 	.count = ipoib_cm_drain_count,
 	.missing = ipoib_cm_drain_missing,
+	.strategy = ipoib_cm_drain_strategy,
 };
