@@ -60,7 +60,7 @@ guests_init() {
 	need qemu-system-x86_64 qemu-system-x86
 	need cpio cpio
 	need setpriv util-linux
-	need python3 python3
+	need /usr/bin/python3 python3
 	GUESTS_RUN=$(mktemp -d "${TMPDIR:-/tmp}/rig.XXXXXX")
 	GUESTS_DIR=${1:-$GUESTS_RUN/logs}
 	mkdir -p "$GUESTS_DIR"
@@ -377,7 +377,9 @@ guest_run() {
 		MODULES=/rig/modules "ACCEL=$GUEST_ACCEL" "${GUEST_ENV[@]}"; do
 		env+=(--env "$e")
 	done
-	agent "$n" --timeout "$GUEST_TIMEOUT" run "${env[@]}" "$2"
+	# in the background, since a trap waits for what runs in front
+	agent "$n" --timeout "$GUEST_TIMEOUT" run "${env[@]}" "$2" &
+	wait $!
 }
 
 # guest_path SCRIPT: where it is in the guest
