@@ -123,8 +123,8 @@ for n in 1 2; do
 	show $n "host_mode connected; cat /sys/class/net/ib0/mode; cat /sys/class/net/ib0/mtu"
 done
 say "ping of 60 kB, not to be fragmented"
-show 1 "host_reach 10.9.0.2; host_wait 10 host_has_rc; host_ping 10.9.0.2 60000 -M do"
-show 2 "host_ping 10.9.0.1 60000 -M do"
+show 1 "host_connect 10.9.0.2; host_ping 10.9.0.2 60000 -M do"
+show 2 "host_connect 10.9.0.1; host_ping 10.9.0.1 60000 -M do"
 say "iperf3 in $(wire connected)"
 show 2 host_serve
 show 1 "host_tcp 10.9.0.2 3"

@@ -81,6 +81,7 @@ t_ping_connected() {
 	ping_both 56
 	expect 10 "no connection was made" sh -c \
 		"grep -q ' type 2 ' $SOFTIB/softib0/qps"
+	connect
 	ping_both 60000 -M "do"
 	pings "$A" "$IP6_B" 60000
 	port_clean

@@ -18,13 +18,6 @@ t_rig() {
 	baseline idle
 }
 
-# connect: a connection each way, with something in its rings
-connect() {
-	ping_until 20 "$A" "$IP_B" 60000
-	ping_until 20 "$B" "$IP_A" 60000
-	[ "$(rc_qps softib0)" -ge 2 ] || fail "not connected: $(cat "$SOFTIB/softib0/qps")"
-}
-
 # rtnl_alive: whoever waits, it must not be under rtnl
 rtnl_alive() {
 	timeout $((2 * SCALE)) ip link add probe$$ type dummy ||

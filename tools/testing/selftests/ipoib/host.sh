@@ -68,6 +68,16 @@ host_reach() {
 	host_wait 20 ping -q -c 1 -W 1 -s "${2:-56}" "$1"
 }
 
+# host_connect ADDRESS: until 60 kB go unfragmented, that is by a connection
+host_connect() {
+	host_wait 40 host_big_ping "$1"
+}
+
+host_big_ping() {
+	ip route flush cache
+	ping -q -c 1 -W $SCALE -s 60000 -M "do" "$1"
+}
+
 # host_ping ADDRESS SIZE [OPTIONS]: three pings, all must come back
 host_ping() {
 	local to=$1 size=$2

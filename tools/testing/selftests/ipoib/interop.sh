@@ -46,7 +46,8 @@ t_datagram_tcp() {
 t_connected() {
 	must on 1 host_baseline
 	both_mode connected
-	must on 1 "host_wait 10 host_has_rc"
+	must on 1 "host_connect 10.9.0.2"
+	must on 2 "host_connect 10.9.0.1"
 	both_ping 56
 	both_ping 60000 -M "do"
 	must on 1 host_clean
@@ -108,7 +109,7 @@ t_our_down() {
 		ip addr replace 10.9.0.1/24 dev ib0; ip link set ib0 up
 		host_wait 20 host_carrier ib0"
 	must on 1 "host_reach 10.9.0.2"
-	must on 2 "host_reach 10.9.0.1"
+	must on 2 "host_connect 10.9.0.1"
 	both_ping 60000
 }
 
@@ -130,7 +131,8 @@ t_peer_kill() {
 t_peer_returns() {
 	must guest_start 2 "$PEER" ours "$PAIR_TOP/build/$PEER"
 	must on 2 "host_up 2; host_mode connected"
-	must on 1 "ip neigh flush dev ib0; host_reach 10.9.0.2"
+	must on 1 "ip neigh flush dev ib0; host_connect 10.9.0.2"
+	must on 2 "host_connect 10.9.0.1"
 	both_ping 60000
 	tcp 1 2 2
 	must on 1 host_clean

@@ -347,6 +347,21 @@ ping_until() {
 		ip netns exec "$2" ping -q -c 1 -W 1 -s "${4:-56}" "$3"
 }
 
+# big_ping NETNS ADDRESS: does it go unfragmented, that is by a connection? What
+# the datagram fallback has taught the route is forgotten first.
+big_ping() {
+	ip -n "$1" route flush cache
+	ip netns exec "$1" ping -q -c 1 -W "$SCALE" -s 60000 -M "do" "$2"
+}
+
+# connect: a connection each way, with something in its rings; a peer that was
+# down may be waiting in back-off, for 32 s at most
+connect() {
+	expect 40 "no connection to B" big_ping "$A" "$IP_B"
+	expect 40 "no connection to A" big_ping "$B" "$IP_A"
+	[ "$(rc_qps softib0)" -ge 2 ] || fail "not connected: $(cat "$SOFTIB/softib0/qps")"
+}
+
 listens() {
 	ip netns exec "$1" ss -Hltn "sport = :$2" | grep -q .
 }
