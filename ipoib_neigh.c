@@ -13,6 +13,8 @@
 #define IPOIB_NEIGH_GC_PERIOD	(30 * HZ)
 #define IPOIB_NEIGH_IDLE	(60 * HZ)
 #define IPOIB_NEIGH_MAX_BACKOFF	5	/* 2^5 seconds */
+#define IPOIB_NEIGH_CM_GIVE_UP	4	/* failures: 3 seconds */
+#define IPOIB_NEIGH_CM_LASTED	(10 * HZ)
 
 static const struct rhashtable_params ipoib_neigh_params = {
 	.key_len = INFINIBAND_ALEN,
@@ -234,6 +236,26 @@ static bool ipoib_neigh_wait(struct ipoib_neigh *neigh, struct sk_buff *skb,
 	return true;
 }
 
+/*
+ * The first failure is tried again at once, the next after 1, 2, 4 .. 32
+ * seconds. A connection that lasted makes the count start again.
+ */
+static void ipoib_neigh_back_off(struct ipoib_neigh *neigh)
+{
+	unsigned long delay = 0;
+
+	lockdep_assert_held(&neigh->lock);
+	if (neigh->cm_up &&
+	    time_after(jiffies, neigh->cm_up + IPOIB_NEIGH_CM_LASTED))
+		neigh->cm_failures = 0;
+	neigh->cm_up = 0;
+	if (neigh->cm_failures)
+		delay = HZ << (neigh->cm_failures - 1);
+	WRITE_ONCE(neigh->cm_retry, delay ? (jiffies + delay) ?: 1 : 0);
+	if (neigh->cm_failures <= IPOIB_NEIGH_MAX_BACKOFF)
+		WRITE_ONCE(neigh->cm_failures, neigh->cm_failures + 1);
+}
+
 /* The connection of @neigh; one is begun if there is none and none is barred. */
 static struct ipoib_cm_tx *ipoib_neigh_connect(struct ipoib_neigh *neigh)
 {
@@ -248,7 +270,7 @@ static struct ipoib_cm_tx *ipoib_neigh_connect(struct ipoib_neigh *neigh)
 		tx = ipoib_cm_tx_create(neigh, &rec);
 		if (IS_ERR_OR_NULL(tx)) {
 			tx = NULL;
-			neigh->cm_retry = (jiffies + HZ) ?: 1;
+			ipoib_neigh_back_off(neigh);
 		}
 		rcu_assign_pointer(neigh->tx, tx);
 	}
@@ -282,6 +304,11 @@ enum ipoib_neigh_verdict {
 	IPOIB_NEIGH_AGAIN,	/* the connection was decided meanwhile */
 };
 
+/*
+ * Without a connection, what fits goes by the datagram QP. What does not is
+ * lost at first: a peer that is restarting must not cost its route the MTU for
+ * minutes. After IPOIB_NEIGH_CM_GIVE_UP failures in a row the sender is told.
+ */
 static enum ipoib_neigh_verdict
 ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 		   struct sk_buff *skb, unsigned int ud_mtu)
@@ -298,8 +325,14 @@ ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 			ipoib_cm_tx_send(priv, skb, tx);
 		return IPOIB_NEIGH_TAKEN;
 	}
-	if (!tx || len <= ud_mtu)
+	if (len <= ud_mtu)
 		return IPOIB_NEIGH_BY_UD;
+	if (!tx && READ_ONCE(neigh->cm_failures) >= IPOIB_NEIGH_CM_GIVE_UP)
+		return IPOIB_NEIGH_BY_UD;
+	if (!tx) {
+		ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_backoff);
+		return IPOIB_NEIGH_TAKEN;
+	}
 	return ipoib_neigh_wait(neigh, skb, true) ? IPOIB_NEIGH_TAKEN
 						  : IPOIB_NEIGH_AGAIN;
 }
@@ -395,7 +428,7 @@ void ipoib_neigh_tx_up(struct ipoib_neigh *neigh)
 {
 	rcu_read_lock();
 	spin_lock_bh(&neigh->lock);
-	neigh->cm_failures = 0;
+	neigh->cm_up = jiffies ?: 1;
 	WRITE_ONCE(neigh->cm_retry, 0);
 	spin_unlock_bh(&neigh->lock);
 	ipoib_neigh_kick_queue(neigh);
@@ -423,12 +456,8 @@ void ipoib_neigh_tx_gone(struct ipoib_neigh *neigh, struct ipoib_cm_tx *tx,
 	mine = !neigh->dead && rcu_access_pointer(neigh->tx) == tx;
 	if (mine) {
 		RCU_INIT_POINTER(neigh->tx, NULL);
-		if (failed) {
-			WRITE_ONCE(neigh->cm_retry,
-				   (jiffies + (HZ << neigh->cm_failures)) ?: 1);
-			if (neigh->cm_failures < IPOIB_NEIGH_MAX_BACKOFF)
-				neigh->cm_failures++;
-		}
+		if (failed)
+			ipoib_neigh_back_off(neigh);
 	}
 	spin_unlock_bh(&neigh->lock);
 	if (mine && failed)

@@ -34,6 +34,7 @@ struct ipoib_path;
  *	needs; at most IPOIB_NEIGH_QUEUE_LEN
  * @cm_retry: jiffies; no new connection before; 0 if there is no back-off
  * @cm_failures: connections in a row that failed; sets the back-off
+ * @cm_up: jiffies when the present connection came up; 0 if it has not
  * @used: jiffies of the last packet
  * @flush_node: on the list of a flush
  */
@@ -53,6 +54,7 @@ struct ipoib_neigh {
 	struct sk_buff_head queue;
 	unsigned long cm_retry;
 	unsigned int cm_failures;
+	unsigned long cm_up;
 	unsigned long used;
 	struct list_head flush_node;
 };
