@@ -25,8 +25,11 @@ KVERS=${KVERS:-6.1 6.12 7.3}
 JOBS=${JOBS:-2}
 export ITER=${ITER:-1}
 
-# The themes that run on our driver in one guest, and those for two guests.
-OURS=(basic.sh drain.sh input.sh down.sh)
+# The themes that run on our driver in one guest, on every kernel; those that do
+# not depend on the kernel's rxe, on one; and those for two guests.
+OURS=(basic.sh drain.sh)
+OURS_ONCE=(input.sh down.sh)
+ONCE_KVER=6.12
 PAIRS=(interop.sh)
 PAIR_KVERS='6.12 7.3'
 
@@ -103,6 +106,9 @@ jobs_all() {
 		done
 		guest_job "stock-$kver" "$kver" stock $TESTS/stock.sh
 	done
+	for t in $(existing "${OURS_ONCE[@]}"); do
+		guest_job "ours-$ONCE_KVER-$(basename "$t" .sh)" $ONCE_KVER ours "$t"
+	done
 	echo "harness $QEMU/selftest.sh"
 	if [ -e tools/testing/model/Makefile ]; then
 		echo "model make -s -C tools/testing/model explore ARGS=--quick"
@@ -115,7 +121,7 @@ jobs_one() {
 
 	[ $# -gt 0 ] || case ${driver:-ours} in
 	stock) set -- stock.sh ;;
-	*) set -- "${OURS[@]}" ;;
+	*) set -- "${OURS[@]}" "${OURS_ONCE[@]}" ;;
 	esac
 	for t; do
 		[ -e "$TESTS/$t" ] || continue

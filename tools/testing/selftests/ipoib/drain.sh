@@ -266,8 +266,9 @@ t_post_send_fails() {
 	fault_down 20 fail_post_send -1
 }
 
+# (by DREQ: with down, the datagram QP's own move would be hit)
 t_modify_err_fails_once() {
-	fault_down 20 fail_modify_err 1
+	fault_dreq 20 fail_modify_err 1
 }
 
 t_modify_err_fails() {
