@@ -50,7 +50,9 @@ DEFECTS = [
      "	if (now > q->start + d->timeout)\n		return"),
     ('no-second-look',
      "	if (q->nudged || now < q->start + d->timeout / 2)\n		return 0;",
-     "	return 0;"),
+     "	return 0;",
+     "the second look is one more chance: without it the QP is condemned at the "
+     "deadline, which is safe and in time"),
     ('looks-for-ever', "	q->nudged = true;\n", ""),
     ('no-second-post',
      "	q->post_tries = min_t(u8, q->post_tries, IPOIB_DRAIN_POST_TRIES - 1);\n", "",
