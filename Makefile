@@ -74,6 +74,10 @@ selftest:
 check:
 	@tools/testing/checks/run.sh
 
+# The drain engine in a model world, and whether defects in it are seen
+explore mutate:
+	@$(MAKE) -s -C tools/testing/model $@
+
 stats:
 	@tools/testing/checks/stats.sh
 
@@ -96,9 +100,11 @@ help:
 	@echo '  demo          two guests talk, one dies, its connection is drained; DRIVER=stock'
 	@echo '  test          everything, on three kernels'
 	@echo '  selftest      one kernel: KERNEL=6.12 DRIVER=ours TESTS="basic.sh"'
+	@echo '  explore       every state of the drain engine, in user space (no root)'
+	@echo '  mutate        are defects of the drain engine seen by that? (no root)'
 	@echo '  check         sparse, W=1, checkpatch, shellcheck and the house rules'
 	@echo '  stats         figures of size and their budgets'
 	@echo 'Variables: KDIR KVER INSTALL_MOD_PATH DESTDIR ITER DRIVER KERNEL TESTS'
 
 .PHONY: all debug kdir install uninstall dkms-install demo test selftest check \
-	stats clean help
+	explore mutate stats clean help
