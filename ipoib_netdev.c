@@ -45,12 +45,11 @@ static int ipoib_header_create(struct sk_buff *skb, struct net_device *dev,
  * The pseudo header of a received packet holds the sender's address as far as
  * the completion told it, that of an outgoing one the receiver's.
  */
-static int ipoib_header_parse_dev(const struct sk_buff *skb,
-				  const struct net_device *dev,
-				  unsigned char *haddr)
+static int ipoib_header_parse(const struct sk_buff *skb, IPOIB_HEADER_PARSE_DEV
+			      unsigned char *haddr)
 {
 	if (skb->pkt_type == PACKET_OUTGOING) {
-		memcpy(haddr, dev->dev_addr, INFINIBAND_ALEN);
+		memcpy(haddr, skb->dev->dev_addr, INFINIBAND_ALEN);
 		return INFINIBAND_ALEN;
 	}
 	if (!skb_mac_header_was_set(skb) ||
@@ -59,8 +58,6 @@ static int ipoib_header_parse_dev(const struct sk_buff *skb,
 	memcpy(haddr, skb_mac_header(skb), INFINIBAND_ALEN);
 	return INFINIBAND_ALEN;
 }
-
-IPOIB_HEADER_PARSE(ipoib_header_parse, ipoib_header_parse_dev)
 
 static bool ipoib_header_validate(const char *ll_header, unsigned int len)
 {
@@ -545,15 +542,19 @@ static int ipoib_set_mac_address(struct net_device *dev, void *addr)
 
 /* ---- small operations ---- */
 
-static void ipoib_set_rx_mode(struct net_device *dev)
+/**
+ * ipoib_set_rx_mode() - note that the multicast list changed
+ * @dev: the net device
+ *
+ * Context: any; may be under the lock of the list.
+ */
+void ipoib_set_rx_mode(struct net_device *dev)
 {
 	struct ipoib_netdev *priv = ipoib_priv(dev);
 
 	if (ipoib_is_open(priv))
 		ipoib_mcast_set_rx_mode(priv);
 }
-
-IPOIB_SET_RX_MODE_ASYNC(ipoib_set_rx_mode_async, ipoib_set_rx_mode)
 
 static void ipoib_get_stats64(struct net_device *dev,
 			      struct rtnl_link_stats64 *stats)
@@ -717,7 +718,7 @@ static const struct net_device_ops ipoib_netdev_ops = {
 	.ndo_change_mtu = ipoib_change_mtu,
 	.ndo_fix_features = ipoib_fix_features,
 	.ndo_set_mac_address = ipoib_set_mac_address,
-	IPOIB_NDO_SET_RX_MODE(ipoib_set_rx_mode, ipoib_set_rx_mode_async),
+	IPOIB_NDO_SET_RX_MODE,
 	.ndo_get_stats64 = ipoib_get_stats64,
 	.ndo_get_iflink = ipoib_get_iflink,
 };

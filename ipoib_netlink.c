@@ -119,9 +119,23 @@ static int ipoib_nl_configure(struct net_device *dev, unsigned int mtu,
 	return err;
 }
 
-static int ipoib_nl_newlink(struct net_device *dev, struct net *link_net,
-			    struct nlattr *tb[], struct nlattr *data[],
-			    struct netlink_ext_ack *extack)
+/**
+ * ipoib_nl_newlink() - make a child
+ * @dev: the child, allocated by the core
+ * @link_net: network namespace that IFLA_LINK, the parent, is in
+ * @tb: IFLA attributes
+ * @data: attributes of the kind, or NULL
+ * @extack: where to say what is wrong
+ *
+ * Context: process, under rtnl.
+ *
+ * Return: 0; -EINVAL without a parent or if it is a child, or for a mode that
+ * the port does not have or a MTU that the mode does not have; -ENODEV if the
+ * parent is not this driver's; another -errno if it could not be registered.
+ */
+int ipoib_nl_newlink(struct net_device *dev, struct net *link_net,
+		     struct nlattr *tb[], struct nlattr *data[],
+		     struct netlink_ext_ack *extack)
 {
 	unsigned int mtu = tb[IFLA_MTU] ? nla_get_u32(tb[IFLA_MTU]) : 0;
 	struct ipoib_netdev *parent;
@@ -139,8 +153,6 @@ static int ipoib_nl_newlink(struct net_device *dev, struct net *link_net,
 		unregister_netdevice(dev);
 	return err;
 }
-
-IPOIB_NEWLINK(ipoib_nl_newlink_op, ipoib_nl_newlink)
 
 /* A parent lives as long as its port. */
 static void ipoib_nl_dellink(struct net_device *dev, struct list_head *head)

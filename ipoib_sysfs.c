@@ -95,7 +95,7 @@ static ssize_t ipoib_child_store(struct device *d, const char *buf,
 	struct ipoib_netdev *priv = ipoib_dev_priv(d);
 	int pkey, err = -ENODEV;
 
-	if (sscanf(buf, "%i", &pkey) != 1)
+	if (kstrtoint(buf, 0, &pkey))
 		return -EINVAL;
 	if (pkey <= 0 || pkey > 0xffff || pkey == IPOIB_PKEY_FULL)
 		return -EINVAL;

@@ -27,7 +27,7 @@ export ITER=${ITER:-1}
 
 # The themes that run on our driver in one guest, on every kernel; those that do
 # not depend on the kernel's rxe, on one; and those for two guests.
-OURS=(basic.sh drain.sh)
+OURS=(basic.sh netdev.sh drain.sh)
 OURS_ONCE=(input.sh down.sh)
 ONCE_KVER=6.12
 PAIRS=(interop.sh)

@@ -6,36 +6,29 @@
 
 /* header_ops.parse was told the device by skb->dev only. */
 #ifdef IPOIB_HAVE_HEADER_PARSE_2
-#define IPOIB_HEADER_PARSE(name, parse) \
-static int name(const struct sk_buff *skb, unsigned char *haddr) \
-{ \
-	return parse(skb, skb->dev, haddr); \
-}
+#define IPOIB_HEADER_PARSE_DEV
 #else
-#define IPOIB_HEADER_PARSE(name, parse) \
-static int name(const struct sk_buff *skb, const struct net_device *dev, \
-		unsigned char *haddr) \
-{ \
-	return parse(skb, dev, haddr); \
-}
+#define IPOIB_HEADER_PARSE_DEV const struct net_device *dev,
 #endif
 
 /*
  * The core hands over snapshots of the address lists, or calls under the
  * lock of the lists. The driver only notes that they changed.
  */
+void ipoib_set_rx_mode(struct net_device *dev);
+
 #ifdef IPOIB_HAVE_SET_RX_MODE_ASYNC
-#define IPOIB_SET_RX_MODE_ASYNC(name, sync) \
-static int name(struct net_device *dev, struct netdev_hw_addr_list *uc, \
-		struct netdev_hw_addr_list *mc) \
-{ \
-	sync(dev); \
-	return 0; \
+static inline int ipoib_set_rx_mode_async(struct net_device *dev,
+					  struct netdev_hw_addr_list *uc,
+					  struct netdev_hw_addr_list *mc)
+{
+	ipoib_set_rx_mode(dev);
+	return 0;
 }
-#define IPOIB_NDO_SET_RX_MODE(sync, async) .ndo_set_rx_mode_async = async
+
+#define IPOIB_NDO_SET_RX_MODE	.ndo_set_rx_mode_async = ipoib_set_rx_mode_async
 #else
-#define IPOIB_SET_RX_MODE_ASYNC(name, sync)
-#define IPOIB_NDO_SET_RX_MODE(sync, async) .ndo_set_rx_mode = sync
+#define IPOIB_NDO_SET_RX_MODE	.ndo_set_rx_mode = ipoib_set_rx_mode
 #endif
 
 /* A net device that carries NAPIs only. */
