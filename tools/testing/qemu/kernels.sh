@@ -9,6 +9,8 @@
 #   kernels.sh --path KVER            fetch if need be, print the directory
 #   kernels.sh --chroot RELEASE       the same for the tool chain's root
 #
+# KVER is a series of Debian's, or "debug": debug-kernel.sh builds that one.
+#
 # In the directory of a kernel:
 #   release          its `uname -r`
 #   gcc              the compiler it was built with
@@ -181,6 +183,10 @@ sparse_gate() {
 fetch_kernel() {
 	local kver=$1 release tmp final deb
 
+	if [ "$kver" = debug ]; then
+		"$RIG_DIR/debug-kernel.sh" ${UPDATE:+--update}
+		return
+	fi
 	release=$(release_of "$kver")
 	lock "kernel-$kver"
 	if [ -e "$RIG_CACHE/kernels/$kver/release" ] && [ -z "$UPDATE" ]; then
