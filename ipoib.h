@@ -4,15 +4,16 @@
  *
  *   ib_client -> device -> port -> netdev (parent or P_Key child)
  *
- * Lock order, outermost first (Documentation/locking.rst tells what each one
- * guards and why the order is this one):
+ * Lock order, outermost first (each lock says at its declaration what it
+ * guards):
  *
  *   1. rtnl
  *   2. netdev transmit queue lock
- *   3. ipoib_neigh.lock, ipoib_path_table.lock, ipoib_mcast.lock
- *   4. ipoib_cm_rx.lock, ipoib_cm_tx.lock (connection state)
- *   5. ipoib_cm_port.lock (lists of connections)
- *   6. ipoib_drain.lock (interrupts off)
+ *   3. ipoib_path_table.lock, ipoib_mcast.lock
+ *   4. ipoib_neigh.lock
+ *   5. ipoib_cm_tx.lock; ipoib_cm_rx.lock (interrupts off)
+ *   6. ipoib_cm_port.lock (lists of connections)
+ *   7. ipoib_drain.lock (interrupts off)
  *
  * Work queues: work on &struct ipoib_netdev.wq never takes rtnl and may be
  * flushed under it; work on ipoib_rtnl_wq may take rtnl, holds a reference to
