@@ -92,11 +92,16 @@ existing() {
 	done
 }
 
+wanted() {
+	[[ " $KVERS " == *" $1 "* ]]
+}
+
 jobs_all() {
 	local kver t
 
 	for t in $(existing "${PAIRS[@]}"); do
 		for kver in $PAIR_KVERS; do
+			wanted "$kver" || continue
 			echo "pair-$kver-$(basename "$t" .sh) $t $kver"
 		done
 	done
@@ -107,6 +112,7 @@ jobs_all() {
 		guest_job "stock-$kver" "$kver" stock $TESTS/stock.sh
 	done
 	for t in $(existing "${OURS_ONCE[@]}"); do
+		wanted $ONCE_KVER || continue
 		guest_job "ours-$ONCE_KVER-$(basename "$t" .sh)" $ONCE_KVER ours "$t"
 	done
 	echo "harness $QEMU/selftest.sh"
