@@ -27,7 +27,7 @@ stamp() {
 	printf '[%3d:%02d] ' $((SECONDS / 60)) $((SECONDS % 60))
 }
 
-say() {
+tell() {
 	stamp
 	echo "$*"
 }
@@ -51,7 +51,7 @@ prepare() {
 	local what=$1
 
 	shift
-	say "$what"
+	tell "$what"
 	"$@" > "$log/prepare.log" 2>&1 || {
 		tail -n 20 "$log/prepare.log"
 		give_up "$what failed (log: $log/prepare.log)"
@@ -68,7 +68,7 @@ build() {
 	ln -f "$dir/.driver/ib_ipoib.ko" "$dir/"
 }
 
-say "IP over InfiniBand, Linux $KERNEL, driver: $DRIVER"
+tell "IP over InfiniBand, Linux $KERNEL, driver: $DRIVER"
 prepare "packages of the host" $QEMU/deps.sh
 prepare "Linux $KERNEL: headers, image, modules" $QEMU/kernels.sh "$KERNEL"
 prepare "the guests' root file system" $QEMU/rootfs.sh
@@ -101,34 +101,34 @@ wire() {
 ### two hosts ###
 
 for n in 1 2; do
-	say "booting host $n"
+	tell "booting host $n"
 	guest_start $n "$KERNEL" "$DRIVER" "build/$KERNEL" || give_up "host $n does not boot"
 done
 for n in 1 2; do
-	say "host $n: port, interface, address"
+	tell "host $n: port, interface, address"
 	show $n "host_up $n; ip -br address show dev ib0; ethtool -i ib0 | head -n 1"
 done
 
-say "ping in $(wire datagram)"
+tell "ping in $(wire datagram)"
 show 1 "host_reach 10.9.0.2; host_ping 10.9.0.2 1000"
-say "iperf3 in $(wire datagram)"
+tell "iperf3 in $(wire datagram)"
 show 2 host_serve
 show 1 "host_tcp 10.9.0.2 3"
 
-say "the census of host 1's port before any connection:"
+tell "the census of host 1's port before any connection:"
 show 1 "host_baseline; paste -sd' ' /run/census"
 
 for n in 1 2; do
-	say "host $n: $(wire connected)"
+	tell "host $n: $(wire connected)"
 	show $n "host_mode connected; cat /sys/class/net/ib0/mode; cat /sys/class/net/ib0/mtu"
 done
-say "ping of 60 kB, not to be fragmented"
+tell "ping of 60 kB, not to be fragmented"
 show 1 "host_connect 10.9.0.2; host_ping 10.9.0.2 60000 -M do"
 show 2 "host_connect 10.9.0.1; host_ping 10.9.0.1 60000 -M do"
-say "iperf3 in $(wire connected)"
+tell "iperf3 in $(wire connected)"
 show 2 host_serve
 show 1 "host_tcp 10.9.0.2 3"
-say "host 1 has $(on 1 host_rc) connected QPs: one to send, one to receive"
+tell "host 1 has $(on 1 host_rc) connected QPs: one to send, one to receive"
 
 ### one dies ###
 
@@ -136,33 +136,33 @@ if [ "$DRIVER" = ours ]; then
 	on 1 "host_trace_on; host_param rx_idle_timeout $IDLE" ||
 		give_up "no tracepoints of the driver"
 fi
-say "host 2 is killed, without notice"
+tell "host 2 is killed, without notice"
 guest_kill 2
 show 1 "! ping -q -c 2 -W 1 10.9.0.2 > /dev/null"
-say "host 1: no answer from host 2 any more"
+tell "host 1: no answer from host 2 any more"
 
 if [ "$DRIVER" = stock ]; then
-	say "the distribution's driver keeps the receive QP; what is left after 30 s:"
+	tell "the distribution's driver keeps the receive QP; what is left after 30 s:"
 	show 1 "sleep 30; host_census | diff /run/census - || true; cat \$SOFTIB/softib0/qps"
-	say "its interface down: how long that takes, and the census behind it"
+	tell "its interface down: how long that takes, and the census behind it"
 	show 1 "t=\$(date +%s%N); ip link set ib0 down
 		echo \"down took \$(((\$(date +%s%N) - t) / 1000000)) ms\"
 		host_census | paste -sd' '"
-	say "seen: ping and TCP in both modes with the distribution's driver; it has no tracepoints of a drain"
+	tell "seen: ping and TCP in both modes with the distribution's driver; it has no tracepoints of a drain"
 	exit 0
 fi
 
-say "host 1: waiting for the idle age of $IDLE s"
+tell "host 1: waiting for the idle age of $IDLE s"
 on 1 "host_wait 60 host_no_rc" > "$log/wait.log" 2>&1 || {
 	show 1 "grep ipoib_ \$TRACING/trace; cat \$SOFTIB/softib0/qps"
 	give_up "connected QPs are left on host 1"
 }
-say "the driver's own trace of the receive QP on host 1 (time stamps of the guest, in s):"
+tell "the driver's own trace of the receive QP on host 1 (time stamps of the guest, in s):"
 on 1 "grep -E 'ipoib_drain' \$TRACING/trace | sed -E 's/^.* ([0-9]+\.[0-9]+): /\1 /'" \
 	> "$log/trace.txt"
 indent < "$log/trace.txt"
 
-say "the census of host 1's port, before and after:"
+tell "the census of host 1's port, before and after:"
 show 1 "host_wait 30 host_same || true
 	host_census | paste -d' ' /run/census - | awk '{ printf \"%-16s %8d %8d\n\", \$1, \$2, \$4 }'"
 
@@ -180,7 +180,7 @@ saw() {
 	fi
 }
 
-say "what was seen:"
+tell "what was seen:"
 saw "LIVE -> ERROR, for idleness" 'LIVE -> ERROR reason=idle'
 saw "the Last WQE Reached event" 'ipoib_drain_signal: .* lwqe'
 saw "FLUSH -> DRAIN, the drain WR was posted" 'FLUSH -> DRAIN'
@@ -199,7 +199,7 @@ guest_stop 1 > "$log/stop.log" 2>&1 || {
 	missing=$((missing + 1))
 }
 if [ $missing -ne 0 ]; then
-	say "demo failed: $missing of the things to see are missing (logs in $log)"
+	tell "demo failed: $missing of the things to see are missing (logs in $log)"
 	exit 1
 fi
-say "demo passed: both modes carried traffic, the dead peer's receive QP was drained and reaped"
+tell "demo passed: both modes carried traffic, the dead peer's receive QP was drained and reaped"
