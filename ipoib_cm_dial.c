@@ -11,7 +11,9 @@
 #include "ipoib_cm_conn.h"
 #include "ipoib_cm_state.h"
 
-#define IPOIB_CM_TX_TRIES	4	/* REQs of one connection */
+#define IPOIB_CM_TX_TRIES	6	/* REQs of one connection */
+#define IPOIB_CM_TX_DELAY	HZ	/* before the second REQ to a peer that is down */
+#define IPOIB_CM_TX_STEADY	HZ	/* up for that long: to fail is no habit */
 #define IPOIB_CM_TX_WALK	32	/* connections acted on at a time */
 #define IPOIB_CM_RETRY_COUNT	3	/* of the RC transport; TCP does the rest */
 #define IPOIB_CM_TIMEOUT	20	/* response times: 4.096 us << 20 = 4.3 s */
@@ -171,25 +173,50 @@ static void ipoib_cm_tx_count_rejected(struct ipoib_cm_tx *tx)
 	rcu_read_unlock();
 }
 
+/* Send another REQ after @delay. Return: false if there were enough of them. */
+static bool ipoib_cm_tx_redial(struct ipoib_cm_tx *tx, unsigned long delay)
+{
+	bool again;
+
+	spin_lock_bh(&tx->lock);
+	again = tx->state == IPOIB_CM_TX_REQ && tx->tries < IPOIB_CM_TX_TRIES;
+	if (again) {
+		set_bit(IPOIB_CM_TX_F_AGAIN, &tx->flags);
+		mod_delayed_work(tx->conn.port->cm.reap_wq, &tx->work, delay);
+	}
+	spin_unlock_bh(&tx->lock);
+	return again;
+}
+
+/*
+ * The peer is down, or silent: datagrams do not reach it either. So packets
+ * wait, which costs less than a path MTU that stays low when it is back.
+ */
+static bool ipoib_cm_tx_redial_later(struct ipoib_cm_tx *tx)
+{
+	return ipoib_cm_tx_redial(tx, IPOIB_CM_TX_DELAY << (tx->tries - 1));
+}
+
+static bool ipoib_cm_tx_next_sid(struct ipoib_cm_tx *tx)
+{
+	if (tx->sid + 1 >= IPOIB_CM_NSIDS)
+		return false;
+	tx->sid++;
+	return ipoib_cm_tx_redial(tx, 0);
+}
+
 static void ipoib_cm_tx_rej(struct ipoib_cm_tx *tx, enum ib_cm_rej_reason reason)
 {
 	bool again = false;
 
-	spin_lock_bh(&tx->lock);
-	if (tx->state == IPOIB_CM_TX_REQ && tx->tries < IPOIB_CM_TX_TRIES) {
-		if (reason == IB_CM_REJ_STALE_CONN) {
-			again = true;
-		} else if (reason == IB_CM_REJ_INVALID_SERVICE_ID &&
-			   tx->sid + 1 < IPOIB_CM_NSIDS) {
-			tx->sid++;
-			again = true;
-		}
-	}
-	spin_unlock_bh(&tx->lock);
-	if (again) {
-		ipoib_cm_tx_tell(tx, IPOIB_CM_TX_F_AGAIN);
+	if (reason == IB_CM_REJ_STALE_CONN)
+		again = ipoib_cm_tx_redial(tx, 0);
+	else if (reason == IB_CM_REJ_INVALID_SERVICE_ID)
+		again = ipoib_cm_tx_next_sid(tx);
+	else if (reason == IB_CM_REJ_UNSUPPORTED)
+		again = ipoib_cm_tx_redial_later(tx);
+	if (again)
 		return;
-	}
 	ipoib_cm_tx_count_rejected(tx);
 	ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED) |
 			      BIT(IPOIB_CM_TX_F_QUIET));
@@ -212,8 +239,9 @@ static int ipoib_cm_tx_handler(struct ib_cm_id *id,
 		ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_QUIET));
 		break;
 	case IB_CM_REQ_ERROR:
-		ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED) |
-				      BIT(IPOIB_CM_TX_F_QUIET));
+		if (!ipoib_cm_tx_redial_later(tx))
+			ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED) |
+					      BIT(IPOIB_CM_TX_F_QUIET));
 		break;
 	case IB_CM_DREQ_ERROR:
 	case IB_CM_DREP_RECEIVED:
@@ -367,6 +395,7 @@ static void ipoib_cm_tx_now_up(struct ipoib_cm_tx *tx)
 
 	spin_lock_bh(&tx->lock);
 	tx->progress = jiffies;
+	tx->up_since = jiffies;
 	ipoib_cm_tx_set_state(tx, IPOIB_CM_TX_UP);
 	spin_unlock_bh(&tx->lock);
 
@@ -419,10 +448,16 @@ static int ipoib_cm_tx_again(struct ipoib_cm_tx *tx)
  * Ending
  */
 
-/* Tell the neighbour, then forget it and its netdev. */
-static void ipoib_cm_tx_leave(struct ipoib_cm_tx *tx)
+/*
+ * Tell the neighbour, then forget it and its netdev. A connection that fails
+ * after it has worked is made anew with the next packet; one that never worked,
+ * or not for long, makes the neighbour back off.
+ */
+static void ipoib_cm_tx_leave(struct ipoib_cm_tx *tx, bool was_up)
 {
 	bool failed = test_bit(IPOIB_CM_TX_F_FAILED, &tx->flags);
+	bool steady = was_up &&
+		      time_after(jiffies, tx->up_since + IPOIB_CM_TX_STEADY);
 	struct ipoib_netdev *priv;
 	struct ipoib_neigh *neigh;
 
@@ -432,7 +467,7 @@ static void ipoib_cm_tx_leave(struct ipoib_cm_tx *tx)
 		ipoib_stat_inc(priv, IPOIB_STAT_cm_tx_failed);
 	neigh = ipoib_cm_tx_neigh(tx);
 	if (neigh) {
-		ipoib_neigh_tx_gone(neigh, tx, failed);
+		ipoib_neigh_tx_gone(neigh, tx, failed && !steady);
 		ipoib_neigh_put(neigh);
 	}
 	rcu_read_unlock();
@@ -477,7 +512,7 @@ static void ipoib_cm_tx_begin_close(struct ipoib_cm_tx *tx)
 	spin_lock_bh(&tx->lock);
 	ipoib_cm_tx_set_state(tx, IPOIB_CM_TX_CLOSE);
 	spin_unlock_bh(&tx->lock);
-	ipoib_cm_tx_leave(tx);
+	ipoib_cm_tx_leave(tx, was_up);
 	if (was_up && !test_bit(IPOIB_CM_TX_F_QUIET, &tx->flags))
 		ib_send_cm_dreq(tx->conn.id, NULL, 0);
 	/* Without a send ever posted there is nothing to wait for. */

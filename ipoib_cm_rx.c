@@ -253,15 +253,16 @@ static int ipoib_cm_send_rep(struct ipoib_cm_rx *rx)
 }
 
 /* The worker is the only one who knows of the QP: dispose of both. */
-static void ipoib_cm_accept_undo(struct ipoib_cm_rx *rx, int err,
+static void ipoib_cm_accept_undo(struct ipoib_cm_rx *rx, int err, bool replied,
 				 enum ib_qp_state reached)
 {
 	enum ipoib_drain_reason reason = IPOIB_DRAIN_BY_ACCEPT;
 	bool lwqe;
 
-	if (err)
-		ib_send_cm_rej(rx->conn.id, IB_CM_REJ_NO_RESOURCES, NULL, 0,
-			       NULL, 0);
+	/* What was aborted may work the next time; the peer asks again. */
+	if (!replied)
+		ib_send_cm_rej(rx->conn.id, err ? IB_CM_REJ_NO_RESOURCES :
+			       IB_CM_REJ_UNSUPPORTED, NULL, 0, NULL, 0);
 	if (reached < IB_QPS_RTR) {
 		/* It can have received nothing: no drain is needed. */
 		ib_destroy_cm_id(rx->conn.id);
@@ -287,14 +288,16 @@ static void ipoib_cm_accept_work(struct work_struct *work)
 					      accept_work);
 	enum ib_qp_state reached = IB_QPS_RESET;
 	unsigned int noio;
-	bool undo, live;
+	bool undo, live, replied = false;
 	int err;
 
 	noio = memalloc_noio_save();
 	err = ipoib_cm_rx_make_qp(rx, &reached);
 	memalloc_noio_restore(noio);
-	if (!err && !READ_ONCE(rx->aborted))
+	if (!err && !READ_ONCE(rx->aborted)) {
 		err = ipoib_cm_send_rep(rx);
+		replied = !err;
+	}
 
 	/* Until the state changes, nobody else destroys CM id or QP. */
 	kref_get(&rx->conn.ref);
@@ -305,7 +308,7 @@ static void ipoib_cm_accept_work(struct work_struct *work)
 		ipoib_cm_rx_set_state(rx, IPOIB_CM_RX_REP);
 	spin_unlock_irq(&rx->lock);
 	if (undo)
-		ipoib_cm_accept_undo(rx, err, reached);
+		ipoib_cm_accept_undo(rx, err, replied, reached);
 	else if (live)
 		ipoib_cm_rx_live(rx, false);
 	ipoib_cm_conn_put(&rx->conn);

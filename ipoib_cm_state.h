@@ -177,6 +177,7 @@ struct ipoib_cm_tx_req;
  * @credits: entries of the send CQ that are reserved for it
  * @stopped: it stopped the interface's transmit queue
  * @progress: jiffies of the last completed send
+ * @up_since: jiffies of the RTU
  * @deadline: jiffies at which the wait for the flush marker ends
  * @work: connects and tears down
  * @stall_work: releases a stopped queue when no send completes
@@ -200,6 +201,7 @@ struct ipoib_cm_tx {
 	u32 credits;
 	bool stopped;
 	unsigned long progress;
+	unsigned long up_since;
 	unsigned long deadline;
 	struct delayed_work work;
 	struct delayed_work stall_work;
