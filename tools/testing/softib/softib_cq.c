@@ -183,6 +183,19 @@ static u32 softib_packets(struct softib_qp *qp, u32 bytes)
 	return max_t(u32, 1, DIV_ROUND_UP(bytes, max_t(u32, mtu, 256)));
 }
 
+/*
+ * rxe 6.1 flushes the WQE of a half-received message itself: the only flush of
+ * a receive from an SRQ that there is. Returns whether it is to be lost.
+ */
+static bool softib_half_by_rxe(struct softib_port *port)
+{
+	bool lost = softib_take(port, SOFTIB_K_lost);
+
+	softib_count(port, lost ? SOFTIB_C_half_lost : SOFTIB_C_half_flushed,
+		     1);
+	return lost;
+}
+
 static bool softib_xlate_recv(struct softib_qp *qp, struct ib_wc *wc,
 			      enum softib_kind *kind)
 {
@@ -196,10 +209,10 @@ static bool softib_xlate_recv(struct softib_qp *qp, struct ib_wc *wc,
 		return false;
 	if (ok && qp->ib.qp_type == IB_QPT_RC)
 		qp->pkts_done += softib_packets(qp, wc->byte_len);
-	if (!ok && wc->status != IB_WC_WR_FLUSH_ERR) {
-		qp->rx_error = true;
+	if (!ok)
+		qp->rx_error = true;	/* it holds no WQE any more */
+	if (!ok && wc->status != IB_WC_WR_FLUSH_ERR)
 		softib_event_error(qp);
-	}
 	if (ok && qp->ib.qp_type == IB_QPT_UD)
 		softib_recv_ud(slot, wc);
 	else
@@ -212,6 +225,8 @@ static bool softib_xlate_recv(struct softib_qp *qp, struct ib_wc *wc,
 	*kind = wc->status == IB_WC_WR_FLUSH_ERR ? SOFTIB_KIND_FLUSH :
 						   SOFTIB_KIND_RX;
 	swallow = softib_take(qp->sdev->port, softib_kind_knob[*kind].swallow);
+	if (*kind == SOFTIB_KIND_FLUSH && qp->rq->shared)
+		swallow = softib_half_by_rxe(qp->sdev->port) || swallow;
 	softib_rq_release(qp->rq, slot, swallow);
 	if (swallow)
 		softib_count(qp->sdev->port, SOFTIB_C_cqe_swallowed, 1);
