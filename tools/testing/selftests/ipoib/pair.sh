@@ -87,12 +87,12 @@ run_pair() {
 		BAD=
 		WHY=
 		"t_$name" > "$out" 2>&1
+		if [ $n -eq 1 ]; then dead=$BAD; fi
 		{ news 1 && news 2; } >> "$out" || BAD=1
 		if [ -n "$BAD" ]; then
 			echo "not ok $n $TESTNAME.$name"
 			sed 's/^/# /' "$out" | tail -n 80
 			failed=1
-			[ $n -ne 1 ] || dead=1
 		elif [ -n "$WHY" ]; then
 			echo "ok $n $TESTNAME.$name # SKIP $WHY"
 		else
