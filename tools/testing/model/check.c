@@ -36,7 +36,7 @@ static void check_slots(void)
 	if (used != w.d.nslots)
 		violate("D3: %u slots are in use, %u counted", used, w.d.nslots);
 	for (i = 0; i < cfg.qps; i++) {
-		if (w.h[i].wr == WR_NONE || w.h[i].wr == WR_OVER)
+		if (w.h[i].wr == WR_NONE || w.h[i].wr >= WR_OVER)
 			continue;
 		wrs++;
 		if (w.h[i].released || w.q[i].slot == IPOIB_DRAIN_NO_SLOT)

@@ -191,6 +191,8 @@ static int op_post(struct ipoib_drain_qp *q, u32 slot)
 	unsigned int i = enter_op(q);
 	int rc;
 
+	if (!q->rq_done && !q->nudged && !w.d.no_lwqe)
+		violate("QP%u: the drain WR is posted before LWQE without need", i);
 	tell("#         engine: posts the drain WR of QP%u, slot %u\n", i, slot);
 	rc = choose_failure() ? -ENOMEM : take_wr(i, slot);
 	called = false;
@@ -227,6 +229,8 @@ static void op_reap(struct ipoib_drain_qp *q)
 		violate("D1: QP%u is reaped twice", i);
 	if (h->move != VERB_NONE)
 		violate("D8: QP%u is reaped while a worker moves it to ERR", i);
+	if (h->wr == WR_SUCCESS && !q->condemned)
+		violate("D2: QP%u is reaped on a drain WR that was transmitted", i);
 	if (!q->condemned && !q->assumed && !h->liar) {
 		if (h->held)
 			violate("D2: QP%u is reaped, but owns a receive WQE", i);
@@ -493,7 +497,7 @@ static void poll_one(void)
 	}
 	h = &w.h[q];
 	if (type != CQE_DUP)
-		h->wr = WR_OVER;
+		h->wr = type == CQE_SENT ? WR_SUCCESS : WR_OVER;
 	if (type == CQE_ODD)
 		status = IB_WC_LOC_QP_OP_ERR;
 	else if (type == CQE_SENT)

@@ -20,7 +20,7 @@
 enum hca_state { HCA_RTR, HCA_RTS, HCA_ERR, HCA_GONE };
 
 /* A drain WR, as the HCA sees it. */
-enum hca_wr { WR_NONE, WR_FLUSHING, WR_SENT, WR_IN_CQ, WR_OVER };
+enum hca_wr { WR_NONE, WR_FLUSHING, WR_SENT, WR_IN_CQ, WR_OVER, WR_SUCCESS };
 
 /* A verb that one of the owner's workers has. */
 enum verb { VERB_NONE, VERB_QUEUED, VERB_OK, VERB_FAILED };
