@@ -37,14 +37,15 @@ exceed() {
 	over=1
 }
 
-# list ROOT...: the C files, those that are tracked or would be
+# list REGEX: the files whose name matches, those that are tracked or would be
 list() {
-	git ls-files -co --exclude-standard -- "$@" 2> /dev/null || find "$@" -type f
+	{ git ls-files -co --exclude-standard 2> /dev/null ||
+		find . -type f | sed 's,^\./,,'; } | grep -E "$1" | sort -u || :
 }
 
-mapfile -t driver < <(list './*.c' './*.h' compat | grep '\.[ch]$' | sort -u)
-mapfile -t rig < <(list tools/testing | grep '\.[ch]$' | sort -u)
-mapfile -t scripts < <(list tools/testing .ci | grep -E '\.(sh|py|awk)$|\.ci/run$' | sort -u)
+mapfile -t driver < <(list '^([^/]*|compat/.*)\.[ch]$')
+mapfile -t rig < <(list '^tools/testing/.*\.[ch]$')
+mapfile -t scripts < <(list '^tools/testing/.*\.(sh|py|awk)$|^\.ci/run$')
 
 lines() {
 	if [ $# -gt 0 ]; then cat -- "$@" | wc -l; else echo 0; fi
