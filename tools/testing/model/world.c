@@ -191,8 +191,6 @@ static int op_post(struct ipoib_drain_qp *q, u32 slot)
 	unsigned int i = enter_op(q);
 	int rc;
 
-	if (!q->rq_done && !q->nudged && !w.d.no_lwqe)
-		violate("QP%u: the drain WR is posted before LWQE without need", i);
 	tell("#         engine: posts the drain WR of QP%u, slot %u\n", i, slot);
 	rc = choose_failure() ? -ENOMEM : take_wr(i, slot);
 	called = false;
@@ -264,6 +262,9 @@ static void op_trace(struct ipoib_drain_qp *q, enum ipoib_drain_state from)
 	lockdep_assert_held(&q->d->lock);
 	if (w.h[index_of(q)].released)
 		violate("D8: QP%u changes state after its release", index_of(q));
+	if (from == IPOIB_DRAIN_ERROR && q->state == IPOIB_DRAIN_FLUSH &&
+	    !q->rq_done && !q->nudged && !w.d.no_lwqe)
+		violate("QP%u does not wait for LWQE", index_of(q));
 	began += q->state == IPOIB_DRAIN_ERROR && from == IPOIB_DRAIN_LIVE;
 	reaped += q->state == IPOIB_DRAIN_DONE;
 	kept += q->state == IPOIB_DRAIN_KEPT;
