@@ -25,10 +25,12 @@ KVERS=${KVERS:-6.1 6.12 7.3}
 JOBS=${JOBS:-2}
 export ITER=${ITER:-1}
 
-# The themes that run on our driver in one guest, on every kernel; those that do
-# not depend on the kernel's rxe, on one; and those for two guests.
-OURS=(basic.sh netdev.sh drain.sh)
-OURS_ONCE=(input.sh down.sh)
+# The themes that run on our driver in one guest: on every kernel, the first ones
+# whole, BRIEF ones with their essential cases; on one kernel, all of them whole;
+# and those for two guests.
+OURS=(basic.sh)
+BRIEF=(drain.sh)
+OURS_ONCE=(netdev.sh drain.sh input.sh down.sh)
 ONCE_KVER=6.12
 PAIRS=(interop.sh)
 PAIR_KVERS='6.12 7.3'
@@ -108,6 +110,11 @@ jobs_all() {
 	for kver in $KVERS; do
 		for t in $(existing "${OURS[@]}"); do
 			guest_job "ours-$kver-$(basename "$t" .sh)" "$kver" ours "$t"
+		done
+		for t in $(existing "${BRIEF[@]}"); do
+			[ "$kver" != $ONCE_KVER ] || continue
+			guest_job "ours-$kver-$(basename "$t" .sh)" "$kver" ours \
+				--env BRIEF=1 "$t"
 		done
 		guest_job "stock-$kver" "$kver" stock $TESTS/stock.sh
 	done

@@ -345,6 +345,11 @@ t_unload() {
 	port_clean
 }
 
+# BRIEF=1: one case of each kind
+if [ -n "${BRIEF:-}" ]; then
+	run_cases rig dreq trace idle_age ifdown lwqe_drop lwqe_dup lwqe_delay_3s \
+		lwqe_destroy lwqe_raw flush_swallowed_once unload
+fi
 run_cases rig dreq trace idle_age ifdown ifdown_traffic mode_change \
 	lwqe_drop lwqe_drop_dreq lwqe_dup lwqe_dup_late lwqe_delay_3s \
 	lwqe_delay_8s lwqe_delay_dreq lwqe_destroy lwqe_dup_destroy lwqe_raw \

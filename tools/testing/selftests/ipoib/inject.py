@@ -123,18 +123,18 @@ def cm_req(args):
 
 
 def send_req(args):
-    mad = cm_req(args)
     fd = os.open(f'/dev/infiniband/{args.umad}', os.O_RDWR)
     fcntl.ioctl(fd, UMAD_ENABLE_PKEY)
     # id, QP1, class 0 (send only), version, flags, method mask, OUI, RMPP
     agent = bytearray(struct.pack('=IIBBHIQQIB3x', 0, 1, 0, 0, 0, 0, 0, 0, 0, 0))
     fcntl.ioctl(fd, UMAD_REGISTER_AGENT2, agent)
-    head = struct.pack('=5I', struct.unpack_from('=I', agent)[0], 0, 0, 0, 64 + len(mad))
+    head = struct.pack('=5I', struct.unpack_from('=I', agent)[0], 0, 0, 0, 64 + 256)
     head += struct.pack('!IIHBBBBBB', 1, 0x80010000, args.dlid, 0, 0, 0, 0, 64, 0)
     head += bytes(16) + bytes(4) + bytes(8)
     assert len(head) == 64, len(head)
     for _ in range(args.count):
-        os.write(fd, head + mad)
+        # each with a transaction ID of its own, else it is a duplicate
+        os.write(fd, head + cm_req(args))
     os.close(fd)
 
 
