@@ -26,29 +26,30 @@ t_rig() {
 	expect 30 "connections are left" no_connections
 }
 
+# `ip netns exec` mounts a sysfs of its own, without debugfs: look from outside
 timed() {
-	in_a python3 "$HERE/down.py" "$IFA" "$IP_B" "$ROUNDS" "$1" \
-		"$SOFTIB/softib0/qps"
+	in_a python3 "$HERE/down.py" "$IFA" "$IP_B" "$ROUNDS" "$LIMIT_MS" \
+		"/proc/$$/root$SOFTIB/softib0/qps"
 }
 
 t_down() {
-	timed "$LIMIT_MS"
+	timed
 	port_clean
 }
 
 t_down_lwqe_lost() {
 	knob softib0 lwqe_drop -1
-	timed "$LIMIT_MS"
+	timed
 }
 
 t_down_flush_lost() {
 	knob softib0 cqe_swallow_drain -1
-	timed "$LIMIT_MS"
+	timed
 }
 
 t_down_slow_destroy() {
 	knob softib0 destroy_qp_ms 200
-	timed 220
+	timed
 }
 
 t_unload() {
