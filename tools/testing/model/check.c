@@ -32,6 +32,8 @@ static void check_slots(void)
 		used++;
 		if (w.d.slots[i]->slot != i)
 			violate("D3: slot %u is of a QP that does not have it", i);
+		if (w.d.slots[i]->sq_done)
+			violate("D3: slot %u is held though its flush was polled", i);
 	}
 	if (used != w.d.nslots)
 		violate("D3: %u slots are in use, %u counted", used, w.d.nslots);
@@ -166,7 +168,7 @@ static bool next_hca(enum future f, unsigned int i, u16 *e)
 		return false;
 	if (h->held && h->state == HCA_ERR)
 		*e = EVENT(EV_RECV, i);
-	else if (f != FUTURE_NO_LWQE && !w.q[i].rq_done &&
+	else if (f != FUTURE_NO_LWQE && !h->lwqe &&
 		 event_enabled(EV_LWQE, i))
 		*e = EVENT(EV_LWQE, i);
 	else if (event_enabled(EV_FLUSH, i))
@@ -252,6 +254,9 @@ static void check_overdue(enum future f, unsigned int only)
 		if (w.now >= w.q[i].start + w.d.timeout)
 			violate("D4: QP%u is past its deadline (%s)", i,
 				future_names[f]);
+		if (w.q[i].state == IPOIB_DRAIN_FLUSH &&
+		    !list_empty(&w.q[i].wait) && w.d.nslots < w.d.window)
+			violate("D5: QP%u waits for a slot, one is free", i);
 		if (w.d.dead)
 			violate("D4: QP%u waits for a dead HCA (%s)", i,
 				future_names[f]);
@@ -443,7 +448,7 @@ static void add_qp(struct bytes *s, unsigned int i)
 
 	add(s, h->state | h->held << 2 | h->released << 4 |
 	       h->liar << 5 | h->ghosts << 6 | (i < cfg.rtr) << 7);
-	add(s, h->wr | h->move << 4 | h->reap << 6);
+	add(s, h->wr | h->lwqe << 3 | h->move << 4 | h->reap << 6);
 	if (h->wr == WR_NONE || h->released)
 		add(s, 255);
 	else

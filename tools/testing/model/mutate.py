@@ -20,7 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[2]
 ENGINE = TOP / 'ipoib_cm_drain.c'
 LIMIT = int(os.environ.get('LIMIT', '600'))
-RUNS = [['--walk', '--walks', '300'], ['--quick', '--first']]
+RUNS = [['--walk', '--walks', '300'], ['--quick', '--first'],
+        ['two-qps-busy-cq'], ['two-qps']]
 
 # name, the line as it is (with as much around it as makes it unique), as it
 # becomes, and why nobody can tell (or nothing: it must be seen)
@@ -82,7 +83,9 @@ DEFECTS = [
     ('released-but-listed', "	list_del_init(&q->node);\n	list_del_init(&q->ready);\n",
      "	list_del_init(&q->ready);\n"),
     ('released-but-ready', "	list_del_init(&q->node);\n	list_del_init(&q->ready);\n",
-     "	list_del_init(&q->node);\n"),
+     "	list_del_init(&q->node);\n",
+     "a QP on its way to DONE has just been taken off the ready list; one that is KEPT "
+     "may be looked at once more, which does nothing, and its memory stays"),
     ('not-counted-out', "	q->d->nqps--;\n", ""),
     ('slot-kept-after-the-end', "	ipoib_drain_slot_put(q);\n	q->d->ops->count(q->d, IPOIB_CNT_drain_reaped);",
      "	q->d->ops->count(q->d, IPOIB_CNT_drain_reaped);"),
@@ -126,11 +129,12 @@ DEFECTS = [
     ('lwqe-on-live-lost', "	q->rq_done = true;\n", "	q->rq_done = !list_empty(&q->node);\n"),
     ('lwqe-wakes-nobody', "	if (!list_empty(&q->node))\n		ipoib_drain_mark_ready(q);\n", ""),
     ('lwqe-on-kept', "	if (!list_empty(&q->node))\n		ipoib_drain_mark_ready(q);\n", "	ipoib_drain_mark_ready(q);\n"),
-    ('slot-unchecked', "	if (slot < d->window)\n		q = d->slots[slot];", "	q = d->slots[slot % d->window];",
-     None),
+    ('slot-unchecked', "	if (slot < d->window)\n		q = d->slots[slot];", "	q = d->slots[slot];"),
     ('key-unchecked', "	if (!q || q->key != key) {", "	if (!q) {"),
     ('late-flush-frees-slot', "	if (q->condemned || d->dead)\n		goto unlock;\n", "",
-     None),
+     "a condemned QP is swept before and after its destruction whatever comes, and "
+     "its slot is free once its completion has been polled; what this keeps out is "
+     "a late flush that restores the strategy"),
     ('flush-keeps-slot', "	ipoib_drain_slot_put(q);\n	q->lied", "	q->lied"),
     ('flush-wakes-nobody', "		ipoib_drain_seen(d, false, true);\n	ipoib_drain_mark_ready(q);\n",
      "		ipoib_drain_seen(d, false, true);\n"),
@@ -149,9 +153,12 @@ DEFECTS = [
     ('new-deadline-wakes-nobody', "	d->next_due = 0;\n	d->ops->kick(d);", "	;"),
     ('new-strategy-wakes-nobody', "		d->ops->strategy(d);\n	ipoib_drain_mark_all(d);", "		d->ops->strategy(d);"),
     ('settles-for-ever', "	if (now >= due)\n		return ipoib_drain_assume(q);\n", ""),
-    ('settles-not-at-all', "	if (now >= due)\n		return ipoib_drain_assume(q);\n", "	return ipoib_drain_assume(q);\n"),
+    ('settles-not-at-all', "	if (now >= due)\n		return ipoib_drain_assume(q);\n", "	return ipoib_drain_assume(q);\n",
+     "the wait is a courtesy to an HCA that gives no signal at all; the sweep behind "
+     "the destruction is what makes it safe"),
     ('settling-has-no-timer', "	d->next_due = min(d->next_due, due);\n	return 0;", "	return 0;"),
-    ('misses-not-counted', "		d->lwqe_misses++;\n", "		;\n"),
+    ('misses-not-counted', "		d->lwqe_misses++;\n", "		;\n",
+     "every QP then waits out its deadline, which is slow, but in time"),
     ('lwqe-restores-nothing', "	ipoib_drain_seen(d, true, false);\n	if (!list", "	if (!list"),
 ]
 

@@ -504,6 +504,8 @@ static void poll_one(void)
 	else if (type == CQE_SENT)
 		status = IB_WC_SUCCESS;
 	tell("#         QP%u's drain completion\n", q);
+	if (type == CQE_DUP)	/* and one whose cookie nobody gave */
+		ipoib_drain_flushed(&w.d, U32_MAX - 1, h, status);
 	ipoib_drain_flushed(&w.d, h->slot, h, status);
 }
 
