@@ -9,7 +9,7 @@
 
 HERE=$(cd "$(dirname "$0")" && pwd)
 LIMIT_MS=$((20 * SCALE))
-ROUNDS=$((5 * ITER))
+ROUNDS=$((9 * ITER))
 CASE_SECONDS=200
 
 t_rig() {
