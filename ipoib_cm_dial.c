@@ -621,7 +621,6 @@ struct ipoib_cm_tx *ipoib_cm_tx_create(struct ipoib_neigh *neigh,
 	tx->size = ipoib_cm_tx_size(priv->port);
 	tx->conn.peer = *ipoib_addr_gid(neigh->lladdr);
 	tx->conn.peer_qpn = ipoib_addr_qpn(neigh->lladdr);
-	tx->conn.ud_qpn = priv->ud.qp->qp_num;
 	tx->conn.pkey_index = priv->pkey_index;
 
 	spin_lock_bh(&cm->lock);
@@ -630,6 +629,8 @@ struct ipoib_cm_tx *ipoib_cm_tx_create(struct ipoib_neigh *neigh,
 		kfree(tx);
 		return ERR_PTR(-ENETDOWN);
 	}
+	/* An interface that accepts has its UD QP; one that is leaving may not. */
+	tx->conn.ud_qpn = priv->ud.qp->qp_num;
 	refcount_inc(&neigh->ref);
 	tx->neigh = neigh;
 	tx->id = cm->next_tx++;

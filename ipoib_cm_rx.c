@@ -364,6 +364,8 @@ static int ipoib_cm_rx_admit(struct ipoib_netdev *priv, struct ipoib_cm_rx *rx)
 			return IB_CM_REJ_NO_QP;
 		cm->recv_credits -= cm->srq_depth;
 	}
+	/* An interface that accepts has its UD QP; one that is leaving may not. */
+	rx->conn.ud_qpn = priv->ud.qp->qp_num;
 	ipoib_drain_qp_init(&cm->drain, &rx->drain, NULL);
 	rcu_assign_pointer(rx->conn.netdev, priv);
 	list_add_tail(&rx->conn.list, &cm->rx_conns);
@@ -389,7 +391,6 @@ static struct ipoib_cm_rx *ipoib_cm_rx_alloc(struct ipoib_netdev *priv,
 	INIT_WORK(&rx->reap_work, ipoib_cm_reap_work);
 	rx->conn.id = id;
 	rx->conn.peer = req->primary_path->dgid;
-	rx->conn.ud_qpn = priv->ud.qp->qp_num;
 	rx->conn.pkey_index = priv->pkey_index;
 	rx->psn = get_random_u32() & IPOIB_QPN_MASK;
 	rx->responder_resources = min_t(u32, req->responder_resources,
