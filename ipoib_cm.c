@@ -200,10 +200,13 @@ static void ipoib_cm_drop_rings(struct ipoib_cm_port *cm)
 	spin_unlock_bh(&cm->lock);
 	if (ring)
 		ipoib_cm_ring_put(ring);
+	/* A refill under way holds rings, too. */
 	cancel_delayed_work_sync(&cm->refill_work);
 	/* Rings are freed by work that is queued after a grace period. */
 	rcu_barrier();
 	flush_workqueue(cm->reap_wq);
+	/* SRQs raise events until they are destroyed. */
+	cancel_delayed_work_sync(&cm->refill_work);
 	WARN_ON(!xa_empty(&cm->rings));
 }
 

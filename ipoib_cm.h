@@ -54,7 +54,6 @@ struct sa_path_rec;
  * @srq_ring: ring of the current SRQ generation; NULL without SRQs; written by
  *	@refill_work under @lock
  * @has_srq: the HCA has SRQs
- * @low: an SRQ reported that its stock is low
  * @pool: pages of receive buffers; only the poller of @recv_cq allocates
  * @lock: guards @rx_conns, @tx_conns, the counts and the credits, and
  *	&struct ipoib_cm_netdev; BH
@@ -97,7 +96,6 @@ struct ipoib_cm_port {
 	atomic_t nrings;
 	struct ipoib_cm_ring *srq_ring;
 	bool has_srq;
-	bool low;
 	struct page_pool *pool;
 	spinlock_t lock;
 	struct list_head rx_conns;

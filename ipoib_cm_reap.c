@@ -83,6 +83,8 @@ int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx)
 {
 	int err;
 
+	if (rx->ring->rx)
+		ipoib_cm_ring_quiesce(rx->ring);
 	err = ib_destroy_qp(rx->conn.qp);
 	if (!err)
 		ipoib_cm_conn_unhash(&rx->conn);

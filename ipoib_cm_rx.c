@@ -222,8 +222,11 @@ static int ipoib_cm_rx_make_qp(struct ipoib_cm_rx *rx,
 	err = ipoib_cm_rx_to_init(rx);
 	if (err)
 		return err;
-	if (rx->ring->rx && !ipoib_cm_ring_fill(rx->ring))
-		return -ENOMEM;
+	if (rx->ring->rx) {
+		ipoib_cm_ring_open(rx->ring);
+		if (!ipoib_cm_ring_fill(rx->ring))
+			return -ENOMEM;
+	}
 	err = ipoib_cm_rx_to_rtr(rx);
 	if (err)
 		return err;
@@ -523,7 +526,7 @@ static void ipoib_cm_rx_good(struct ipoib_cm_rx_poll *poll,
 {
 	struct ipoib_netdev *priv;
 
-	if (!conn || conn->role != IPOIB_CM_PASSIVE) {
+	if (!conn) {
 		ipoib_port_stat_inc(poll->port, IPOIB_PORT_STAT_cm_orphan_rx);
 		return;
 	}
@@ -544,8 +547,7 @@ static void ipoib_cm_rx_bad(struct ipoib_cm_rx_poll *poll,
 	struct ipoib_netdev *priv;
 
 	/* A flush says nothing that LWQE will not say, where there is LWQE. */
-	if (!conn || conn->role != IPOIB_CM_PASSIVE ||
-	    (status == IB_WC_WR_FLUSH_ERR && ring->srq))
+	if (!conn || (status == IB_WC_WR_FLUSH_ERR && ring->srq))
 		return;
 	priv = rcu_dereference(conn->netdev);
 	if (priv && status != IB_WC_WR_FLUSH_ERR)
@@ -576,6 +578,10 @@ static void ipoib_cm_rx_wc(struct ipoib_cm_rx_poll *poll, const struct ib_wc *wc
 		ipoib_port_stat_inc(poll->port, IPOIB_PORT_STAT_cm_bogus_wr_id);
 		return;
 	}
+	/* The buffer of another QP, or an older one had the QP's address. */
+	if (conn && (conn->role != IPOIB_CM_PASSIVE ||
+		     ipoib_cm_rx_of(conn)->ring != ring))
+		conn = NULL;
 	if (likely(wc->status == IB_WC_SUCCESS))
 		ipoib_cm_rx_good(poll, conn, ring, slot, wc->byte_len);
 	else
