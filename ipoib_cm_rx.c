@@ -99,9 +99,10 @@ static void ipoib_cm_rx_supersede(struct ipoib_cm_rx *rx)
 		WRITE_ONCE(old->superseded, true);
 		found = true;
 	}
-	spin_unlock_bh(&cm->lock);
-	if (found && !READ_ONCE(cm->closing))
+	/* Under the lock: nothing is queued once the port is closing. */
+	if (found && !cm->closing)
 		mod_delayed_work(cm->reap_wq, &cm->age_work, IPOIB_CM_SUPERSEDED);
+	spin_unlock_bh(&cm->lock);
 }
 
 /* RTU or, before it, a first packet: @notify tells the CM of the latter. */
