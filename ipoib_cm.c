@@ -2,6 +2,7 @@
 /* Connected mode: what belongs to a port and to a netdev as a whole. */
 #include <linux/hrtimer.h>
 #include <linux/moduleparam.h>
+#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <net/page_pool/helpers.h>
 
@@ -51,8 +52,10 @@ static void ipoib_cm_drain_work(struct work_struct *work)
 {
 	struct ipoib_cm_port *cm = container_of(work, struct ipoib_cm_port,
 						drain_work);
+	unsigned int noio = memalloc_noio_save();
 
 	ipoib_drain_run(&cm->drain);
+	memalloc_noio_restore(noio);
 }
 
 static enum hrtimer_restart ipoib_cm_drain_timer(struct hrtimer *timer)

@@ -4,6 +4,7 @@
  * the end of a passive connection.
  */
 #include <linux/ktime.h>
+#include <linux/sched/mm.h>
 
 #include "ipoib.h"
 #include "ipoib_cm_conn.h"
@@ -133,14 +134,17 @@ void ipoib_cm_err_work(struct work_struct *work)
 {
 	struct ipoib_cm_rx *rx = container_of(work, struct ipoib_cm_rx, err_work);
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	unsigned int noio;
 	int err;
 
+	noio = memalloc_noio_save();
 	if (rx->ring->rx)
 		ipoib_cm_ring_close(rx->ring);
 	/* Tell the peer before its sends go unanswered; not all states can. */
 	if (rx->drain.reason != IPOIB_DRAIN_BY_DREQ)
 		ib_send_cm_dreq(rx->conn.id, NULL, 0);
 	err = ib_modify_qp(rx->conn.qp, &attr, IB_QP_STATE);
+	memalloc_noio_restore(noio);
 	ipoib_drain_err_done(&rx->drain, err);
 }
 
@@ -190,10 +194,14 @@ static void ipoib_cm_drain_reap(struct ipoib_drain_qp *q)
 void ipoib_cm_reap_work(struct work_struct *work)
 {
 	struct ipoib_cm_rx *rx = container_of(work, struct ipoib_cm_rx, reap_work);
+	unsigned int noio;
 	int err;
 
+	/* Write-back may wait for a connection that waits for this worker. */
+	noio = memalloc_noio_save();
 	ib_destroy_cm_id(rx->conn.id);
 	err = ipoib_cm_rx_destroy_qp(rx);
+	memalloc_noio_restore(noio);
 	ipoib_drain_reaped(&rx->drain, err);
 }
 
