@@ -257,9 +257,13 @@ static void ipoib_client_remove(struct ib_device *ca, void *client_data)
 	struct ipoib_port *port, *next;
 
 	ib_unregister_event_handler(&idev->event_handler);
+	ipoib_device_unregister(idev);
+	/* Interfaces have work of their own for the event work until here. */
 	list_for_each_entry(port, &idev->ports, list)
 		ipoib_event_stop(port);
-	ipoib_device_unregister(idev);
+	/* Whether the HCA still answers is not known, so nobody waits for it. */
+	list_for_each_entry(port, &idev->ports, list)
+		ipoib_cm_port_dead(port);
 	list_for_each_entry_safe(port, next, &idev->ports, list)
 		ipoib_port_destroy(port);
 	kfree(idev);
