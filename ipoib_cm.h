@@ -59,7 +59,9 @@ struct sa_path_rec;
  *	&struct ipoib_cm_netdev; BH
  * @rx_conns: @tx_conns: connections that have not been released
  * @nrx: @ntx: their numbers
- * @nkept: connections that are kept for ever because their QP is
+ * @nkept: QPs, SRQs and CQs that the HCA did not destroy; what they name is kept
+ * @npins: references to this module for them: the HCA calls their handlers
+ * @refused: the last QP could not be destroyed, for all tries; lockless
  * @recv_credits: entries of @recv_cq that no own ring has reserved
  * @send_credits: entries of @send_cq that no active connection has reserved
  * @send_debt: entries that a destroyed QP may still occupy; they become
@@ -103,6 +105,8 @@ struct ipoib_cm_port {
 	unsigned int nrx;
 	unsigned int ntx;
 	unsigned int nkept;
+	unsigned int npins;
+	bool refused;
 	u32 recv_credits;
 	u32 send_credits;
 	u32 send_debt;
@@ -143,7 +147,7 @@ extern const u64 ipoib_cm_sids[IPOIB_CM_NSIDS];
 
 /* ipoib_cm.c */
 int ipoib_cm_port_init(struct ipoib_port *port);
-void ipoib_cm_port_uninit(struct ipoib_port *port);
+bool ipoib_cm_port_uninit(struct ipoib_port *port);
 void ipoib_cm_port_dead(struct ipoib_port *port);
 void ipoib_cm_netdev_init(struct ipoib_netdev *priv);
 void ipoib_cm_netdev_destroy(struct ipoib_netdev *priv);

@@ -421,12 +421,10 @@ static int ipoib_cm_tx_destroy(struct ipoib_cm_tx *tx)
 	tx->conn.id = NULL;
 	if (!tx->conn.qp)
 		return 0;
-	err = ib_destroy_qp(tx->conn.qp);
-	if (err)
-		return err;
-	ipoib_cm_conn_unhash(&tx->conn);
-	tx->conn.qp = NULL;
-	return 0;
+	err = ipoib_cm_destroy_qp(&tx->conn);
+	if (!err)
+		tx->conn.qp = NULL;
+	return err;
 }
 
 /* A REJ that another QP or service ID may cure: begin anew. */
@@ -495,7 +493,8 @@ static void ipoib_cm_tx_finish(struct ipoib_cm_tx *tx)
 
 	spin_lock_bh(&cm->lock);
 	list_del_init(&tx->conn.list);
-	cm->nkept += !!err;
+	if (err)
+		ipoib_cm_keep(cm);
 	if (!--cm->ntx)
 		wake_up_all(&cm->idle);
 	spin_unlock_bh(&cm->lock);

@@ -3,7 +3,9 @@
  * What the drain engine asks of its surroundings: verbs, clock, workers, and
  * the end of a passive connection.
  */
+#include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
 #include <linux/sched/mm.h>
 
 #include "ipoib.h"
@@ -12,30 +14,31 @@
 #include "ipoib_cm_state.h"
 #include "ipoib_trace.h"
 
+#define IPOIB_CM_DESTROY_TRIES	3
+#define IPOIB_CM_DESTROY_DELAY	100	/* ms between them */
+
 static struct ipoib_cm_rx *ipoib_cm_rx_of_drain(struct ipoib_drain_qp *q)
 {
 	return container_of(q, struct ipoib_cm_rx, drain);
 }
 
-/* Take back what a passive connection holds, and the connection itself. */
-static void ipoib_cm_rx_forget(struct ipoib_cm_rx *rx)
+/* Take back what a passive connection holds, and itself unless it is kept. */
+static void ipoib_cm_rx_forget(struct ipoib_cm_rx *rx, bool keep)
 {
 	struct ipoib_cm_port *cm = &rx->conn.port->cm;
-	struct ipoib_netdev *priv;
 
 	spin_lock_bh(&cm->lock);
-	priv = rcu_dereference_protected(rx->conn.netdev,
-					 lockdep_is_held(&cm->lock));
-	if (priv)
-		priv->cm.nrx--;
-	RCU_INIT_POINTER(rx->conn.netdev, NULL);
+	ipoib_cm_rx_detach(rx);
 	list_del_init(&rx->conn.list);
-	if (!cm->has_srq)
+	if (keep)
+		ipoib_cm_keep(cm);
+	else if (!cm->has_srq)
 		cm->recv_credits += cm->srq_depth;
 	if (!--cm->nrx)
 		wake_up_all(&cm->idle);
 	spin_unlock_bh(&cm->lock);
-	ipoib_cm_conn_put(&rx->conn);
+	if (!keep)
+		ipoib_cm_conn_put(&rx->conn);
 }
 
 /**
@@ -51,26 +54,56 @@ void ipoib_cm_rx_gone(struct ipoib_cm_rx *rx)
 	spin_unlock_irq(&rx->lock);
 	if (rx->ring)
 		ipoib_cm_ring_put(rx->ring);
-	ipoib_cm_rx_forget(rx);
+	ipoib_cm_rx_forget(rx, false);
 }
 
-/* ib_destroy_qp() failed: what the HCA may still use is kept for ever. */
-static void ipoib_cm_rx_keep(struct ipoib_cm_rx *rx)
+/**
+ * ipoib_cm_keep() - the HCA did not destroy something: keep what it may use
+ * @cm: the port's connected-mode side
+ *
+ * That includes this module, whose handlers the HCA may call, and which can be
+ * unloaded again when the HCA has gone.
+ *
+ * Context: &struct ipoib_cm_port.lock held.
+ */
+void ipoib_cm_keep(struct ipoib_cm_port *cm)
 {
-	struct ipoib_cm_port *cm = &rx->conn.port->cm;
-	struct ipoib_netdev *priv;
+	struct ipoib_port *port = container_of(cm, struct ipoib_port, cm);
 
-	spin_lock_bh(&cm->lock);
-	priv = rcu_dereference_protected(rx->conn.netdev,
-					 lockdep_is_held(&cm->lock));
-	if (priv)
-		priv->cm.nrx--;
-	RCU_INIT_POINTER(rx->conn.netdev, NULL);
-	list_del_init(&rx->conn.list);
+	lockdep_assert_held(&cm->lock);
 	cm->nkept++;
-	if (!--cm->nrx)
-		wake_up_all(&cm->idle);
-	spin_unlock_bh(&cm->lock);
+	cm->npins += try_module_get(THIS_MODULE);
+	ipoib_port_stat_inc(port, IPOIB_PORT_STAT_cm_kept);
+}
+
+/**
+ * ipoib_cm_destroy_qp() - destroy the QP of a connection
+ * @conn: the connection
+ *
+ * Tries again for a moment, unless the HCA is known to refuse or to be gone.
+ *
+ * Context: process, no locks.
+ * Return: 0, or -errno: then the HCA may use all that the QP names.
+ */
+int ipoib_cm_destroy_qp(struct ipoib_cm_conn *conn)
+{
+	struct ipoib_cm_port *cm = &conn->port->cm;
+	unsigned int tries = IPOIB_CM_DESTROY_TRIES;
+	int err;
+
+	while ((err = ib_destroy_qp(conn->qp))) {
+		if (!--tries || READ_ONCE(cm->dead) || READ_ONCE(cm->refused)) {
+			WRITE_ONCE(cm->refused, true);
+			dev_err_ratelimited(&conn->port->ca->dev,
+					    "port %u: QP 0x%x is not destroyed: %d\n",
+					    conn->port->num, conn->qpn, err);
+			return err;
+		}
+		msleep(IPOIB_CM_DESTROY_DELAY);
+	}
+	WRITE_ONCE(cm->refused, false);
+	ipoib_cm_conn_unhash(conn);
+	return 0;
 }
 
 /**
@@ -86,11 +119,9 @@ int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx)
 
 	if (rx->ring->rx)
 		ipoib_cm_ring_quiesce(rx->ring);
-	err = ib_destroy_qp(rx->conn.qp);
-	if (!err)
-		ipoib_cm_conn_unhash(&rx->conn);
-	else
-		ipoib_cm_rx_keep(rx);
+	err = ipoib_cm_destroy_qp(&rx->conn);
+	if (err)
+		ipoib_cm_rx_forget(rx, true);
 	return err;
 }
 

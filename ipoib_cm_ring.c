@@ -7,6 +7,7 @@
 #include <net/page_pool/helpers.h>
 
 #include "ipoib.h"
+#include "ipoib_cm_conn.h"
 #include "ipoib_cm_ring.h"
 #include "ipoib_cm_state.h"
 
@@ -79,10 +80,14 @@ static void ipoib_cm_ring_free_work(struct work_struct *work)
 	struct ipoib_cm_port *cm = &ring->port->cm;
 	u32 i;
 
-	if (ring->srq) {
-		ib_destroy_srq(ring->srq);
-		atomic_dec(&cm->nrings);
+	if (ring->srq && ib_destroy_srq_user(ring->srq, NULL)) {
+		spin_lock_bh(&cm->lock);
+		ipoib_cm_keep(cm);
+		spin_unlock_bh(&cm->lock);
+		return;
 	}
+	if (ring->srq)
+		atomic_dec(&cm->nrings);
 	/* The generation that took its place may be waiting for that itself. */
 	if (READ_ONCE(ring->suspect))
 		mod_delayed_work(cm->reap_wq, &cm->refill_work, 0);
@@ -629,6 +634,8 @@ void ipoib_cm_ring_refill(struct work_struct *work)
 	bool again = false;
 	unsigned int noio;
 
+	if (READ_ONCE(cm->closing))
+		return;
 	/* Write-back may wait for a buffer to receive the answer in. */
 	noio = memalloc_noio_save();
 	for (;;) {

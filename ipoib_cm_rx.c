@@ -569,6 +569,11 @@ static void ipoib_cm_rx_wc(struct ipoib_cm_rx_poll *poll, const struct ib_wc *wc
 	if (!id) {
 		trace_ipoib_drain_signal(cm->name, conn ? conn->qpn : 0, "flush",
 					 wc->status);
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			dev_warn_ratelimited(&poll->port->ca->dev,
+					     "port %u: a drain WR completed with %s\n",
+					     poll->port->num,
+					     ib_wc_status_msg(wc->status));
 		ipoib_drain_flushed(&cm->drain, index, wc->qp, wc->status);
 		return;
 	}
@@ -685,7 +690,26 @@ static void ipoib_cm_rx_close_all(struct ipoib_cm_port *cm,
 	} while (n == IPOIB_CM_WALK);
 }
 
-/* Called under &struct ipoib_cm_port.lock: detaches what it picks. */
+/**
+ * ipoib_cm_rx_detach() - a passive connection lets go of its netdev
+ * @rx: the connection, attached or not
+ *
+ * Context: &struct ipoib_cm_port.lock held.
+ */
+void ipoib_cm_rx_detach(struct ipoib_cm_rx *rx)
+{
+	struct ipoib_cm_port *cm = &rx->conn.port->cm;
+	struct ipoib_netdev *priv;
+
+	priv = rcu_dereference_protected(rx->conn.netdev,
+					 lockdep_is_held(&cm->lock));
+	if (!priv)
+		return;
+	RCU_INIT_POINTER(rx->conn.netdev, NULL);
+	priv->cm.nrx--;
+}
+
+/* Detaches what it picks. */
 static bool ipoib_cm_rx_pick_netdev(struct ipoib_cm_rx *rx, void *arg)
 {
 	struct ipoib_netdev *priv = arg;
@@ -693,8 +717,7 @@ static bool ipoib_cm_rx_pick_netdev(struct ipoib_cm_rx *rx, void *arg)
 	lockdep_assert_held(&priv->port->cm.lock);
 	if (rcu_access_pointer(rx->conn.netdev) != priv)
 		return false;
-	RCU_INIT_POINTER(rx->conn.netdev, NULL);
-	priv->cm.nrx--;
+	ipoib_cm_rx_detach(rx);
 	return true;
 }
 

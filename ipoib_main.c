@@ -125,14 +125,24 @@ free_port:
 	return ERR_PTR(err);
 }
 
-/* All its netdevs are unregistered; their destructors may still be running. */
+/*
+ * All its netdevs are unregistered; their destructors may still be running. What
+ * the HCA has not given back, it may use: then PD and port are kept, too.
+ */
 static void ipoib_port_destroy(struct ipoib_port *port)
 {
+	int err;
+
 	ipoib_port_put(port);
 	wait_for_completion(&port->gone);
-	ipoib_cm_port_uninit(port);
-	ib_dealloc_pd(port->pd);
-	kfree(port);
+	if (!ipoib_cm_port_uninit(port) || port->kept)
+		return;
+	err = ib_dealloc_pd_user(port->pd, NULL);
+	if (err)
+		dev_err(&port->ca->dev, "port %u: the PD is kept: %d\n",
+			port->num, err);
+	else
+		kfree(port);
 }
 
 /* Give a port its parent interface. Process context, without rtnl. */

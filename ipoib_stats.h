@@ -64,7 +64,8 @@ enum ipoib_stat {
 	C(cm_orphan_rx,		"messages for a connection that is gone")	\
 	C(cm_stock_deficit,	"receive WRs that could not be reposted at once") \
 	C(cm_refills,		"runs of the refill work that posted receive WRs") \
-	C(cm_generations,	"SRQs made to replace a suspect one")
+	C(cm_generations,	"SRQs made to replace a suspect one")		\
+	C(cm_kept,		"QPs, SRQs and CQs leaked: destroy failed")
 
 enum ipoib_port_stat {
 	IPOIB_PORT_STAT_DRAIN_BASE = 0,

@@ -655,6 +655,8 @@ void ipoib_ud_uninit(struct ipoib_netdev *priv)
 	netif_napi_del(&ud->recv_napi);
 	err = ipoib_qp_destroy(priv);
 	leak = err && !ipoib_ud_is_drained(ud);
+	if (err)
+		priv->port->kept = true;
 	if (!leak) {
 		ipoib_ud_rings_reclaim(priv);
 		ipoib_ud_rings_free(priv);
