@@ -228,8 +228,11 @@ static unsigned int ipoib_drain_condemn(struct ipoib_drain_qp *q)
 	act = ipoib_drain_to_sweep(q);
 	if (q->d->dead)
 		return act;
-	/* Out of ERR, or without a drain WR, a QP says nothing of the HCA. */
-	if (q->in_err && !q->lied)
+	/*
+	 * Out of ERR, or without a drain WR, a QP says nothing of the HCA. What
+	 * a probe says comes by ipoib_drain_probed().
+	 */
+	if (q->in_err && !q->lied && q->reason != IPOIB_DRAIN_BY_PROBE)
 		ipoib_drain_missed(q->d, !q->rq_done, !q->sq_done &&
 				   q->slot != IPOIB_DRAIN_NO_SLOT);
 	if (!q->rq_done) {
@@ -263,10 +266,22 @@ static unsigned int ipoib_drain_late(struct ipoib_drain_qp *q, u64 now)
 	return ACT_QUERY;
 }
 
+/* A probe is there to see signals: it waits for those that are missed as well. */
+static bool ipoib_drain_skips_lwqe(const struct ipoib_drain_qp *q)
+{
+	return q->d->no_lwqe && q->reason != IPOIB_DRAIN_BY_PROBE;
+}
+
+static bool ipoib_drain_skips_flush(const struct ipoib_drain_qp *q)
+{
+	return q->d->no_flush && q->reason != IPOIB_DRAIN_BY_PROBE;
+}
+
 /* Will a drain WR be of use to this QP, and can it ever be posted? */
 static bool ipoib_drain_can_flush(const struct ipoib_drain_qp *q)
 {
-	return !q->no_sq && !q->d->no_flush && q->d->nkept < q->d->window;
+	return !q->no_sq && !ipoib_drain_skips_flush(q) &&
+	       q->d->nkept < q->d->window;
 }
 
 /* No drain WR for this QP: sweep after LWQE, or after a while without. */
@@ -279,7 +294,7 @@ static unsigned int ipoib_drain_without_flush(struct ipoib_drain_qp *q, u64 now)
 	list_del_init(&q->wait);
 	if (q->rq_done)
 		return ipoib_drain_to_sweep(q);
-	if (!d->no_lwqe)
+	if (!ipoib_drain_skips_lwqe(q))
 		return 0;
 	if (now >= due)
 		return ipoib_drain_assume(q);
@@ -302,7 +317,7 @@ static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q, u64 now)
 	}
 	if (!ipoib_drain_can_flush(q))
 		return ipoib_drain_without_flush(q, now);
-	if (!q->rq_done && !q->nudged && !d->no_lwqe)
+	if (!q->rq_done && !q->nudged && !ipoib_drain_skips_lwqe(q))
 		return 0;
 	ipoib_drain_set_state(q, IPOIB_DRAIN_FLUSH);
 	list_add_tail(&q->wait, &d->fifo);
@@ -327,7 +342,7 @@ static unsigned int ipoib_drain_step_drain(struct ipoib_drain_qp *q)
 	if (!q->sq_done || q->err_busy)
 		return 0;
 	if (!q->rq_done)
-		return q->d->no_lwqe ? ipoib_drain_assume(q) : 0;
+		return ipoib_drain_skips_lwqe(q) ? ipoib_drain_assume(q) : 0;
 	return q->early ? ipoib_drain_to_sweep(q) : ipoib_drain_to_reap(q);
 }
 
@@ -472,7 +487,7 @@ static u64 ipoib_drain_due(const struct ipoib_drain_qp *q)
 	const struct ipoib_drain *d = q->d;
 	u64 due = q->start + (q->nudged ? d->timeout : d->timeout / 2);
 
-	if (q->in_err && !q->rq_done && d->no_lwqe &&
+	if (q->in_err && !q->rq_done && ipoib_drain_skips_lwqe(q) &&
 	    q->state != IPOIB_DRAIN_DRAIN && !ipoib_drain_can_flush(q))
 		due = min(due, q->err_at + d->timeout / IPOIB_DRAIN_SETTLE_DIV);
 	return due;
@@ -564,49 +579,6 @@ void ipoib_drain_run(struct ipoib_drain *d)
 }
 
 /**
- * ipoib_drain_init() - prepare an engine
- * @d: the engine
- * @ops: its surroundings
- * @window: drain WRs outstanding at a time, 1 to IPOIB_DRAIN_WINDOW; the CQ
- *	must have this many entries to spare
- * @cqe: entries of the CQ
- * @timeout_ns: deadline of a teardown
- */
-void ipoib_drain_init(struct ipoib_drain *d, const struct ipoib_drain_ops *ops,
-		      u32 window, u32 cqe, u64 timeout_ns)
-{
-	memset(d, 0, sizeof(*d));
-	spin_lock_init(&d->lock);
-	INIT_LIST_HEAD(&d->qps);
-	INIT_LIST_HEAD(&d->ready);
-	INIT_LIST_HEAD(&d->fifo);
-	INIT_LIST_HEAD(&d->sweeping);
-	d->ops = ops;
-	d->window = clamp_t(u32, window, 1, IPOIB_DRAIN_WINDOW);
-	d->cqe = cqe;
-	d->timeout = timeout_ns;
-	d->next_due = U64_MAX;
-}
-
-/**
- * ipoib_drain_qp_init() - prepare the engine's part of a live connection
- * @d: the engine
- * @q: the part
- * @key: the QP as completions name it; compared, never followed
- */
-void ipoib_drain_qp_init(struct ipoib_drain *d, struct ipoib_drain_qp *q,
-			 const void *key)
-{
-	memset(q, 0, sizeof(*q));
-	INIT_LIST_HEAD(&q->node);
-	INIT_LIST_HEAD(&q->ready);
-	INIT_LIST_HEAD(&q->wait);
-	q->d = d;
-	q->key = key;
-	q->slot = IPOIB_DRAIN_NO_SLOT;
-}
-
-/**
  * ipoib_drain_begin() - take a QP into teardown
  * @q: the QP
  * @reason: why
@@ -676,8 +648,12 @@ void ipoib_drain_rq_done(struct ipoib_drain_qp *q)
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->lock, flags);
-	d->ops->count(d, q->rq_done ? IPOIB_CNT_drain_lwqe_dup :
-				      IPOIB_CNT_drain_lwqe);
+	if (q->rq_done)
+		d->ops->count(d, IPOIB_CNT_drain_lwqe_dup);
+	else if (q->state >= IPOIB_DRAIN_SWEEP)
+		d->ops->count(d, IPOIB_CNT_drain_lwqe_late);
+	else
+		d->ops->count(d, IPOIB_CNT_drain_lwqe);
 	q->rq_done = true;
 	ipoib_drain_seen(d, true, false);
 	if (!list_empty(&q->node))
@@ -823,22 +799,6 @@ void ipoib_drain_probed(struct ipoib_drain *d, bool lwqe, bool flush)
 	ipoib_drain_seen(d, lwqe, flush);
 	ipoib_drain_missed(d, !lwqe, !flush);
 	spin_unlock_irqrestore(&d->lock, flags);
-}
-
-/**
- * ipoib_drain_strategy() - which signals are waited for
- * @d: the engine
- *
- * Context: any.
- * Return: the present strategy.
- */
-enum ipoib_drain_strategy ipoib_drain_strategy(const struct ipoib_drain *d)
-{
-	if (READ_ONCE(d->no_lwqe))
-		return READ_ONCE(d->no_flush) ? IPOIB_DRAIN_TIMED :
-						IPOIB_DRAIN_FLUSH_SWEEP;
-	return READ_ONCE(d->no_flush) ? IPOIB_DRAIN_LWQE_SWEEP :
-					IPOIB_DRAIN_LWQE_FLUSH;
 }
 
 /**

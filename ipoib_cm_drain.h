@@ -75,7 +75,8 @@ struct ipoib_drain_ops {
  * @ready: on &struct ipoib_drain.ready while an event waits to be looked at
  * @wait: on &struct ipoib_drain.fifo or .sweeping
  * @state: set by one setter only
- * @reason: why the teardown began
+ * @reason: why the teardown began; a probe's waits for both signals, whatever
+ *	the strategy
  * @start: when it began (ns)
  * @err_at: when it was known to be in ERR (ns)
  * @ticket: the sweep that it waits for

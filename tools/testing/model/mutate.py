@@ -65,8 +65,8 @@ DEFECTS = [
      "		if (q->err_tries)\n			return 0;\n",
      "the second move to ERR comes half way to the deadline instead of at once: "
      "later than need be, within the deadline"),
-    ('posts-without-lwqe', "	if (!q->rq_done && !q->nudged && !d->no_lwqe)\n		return 0;\n", ""),
-    ('flush-without-lwqe', "	if (!q->rq_done)\n		return q->d->no_lwqe ? ipoib_drain_assume(q) : 0;\n", ""),
+    ('posts-without-lwqe', "	if (!q->rq_done && !q->nudged && !ipoib_drain_skips_lwqe(q))\n		return 0;\n", ""),
+    ('flush-without-lwqe', "	if (!q->rq_done)\n		return ipoib_drain_skips_lwqe(q) ? ipoib_drain_assume(q) : 0;\n", ""),
     ('flush-not-awaited', "	if (!q->sq_done || q->err_busy)\n		return 0;", "	if (q->err_busy)\n		return 0;"),
     ('reaped-under-a-worker', "	if (!q->sq_done || q->err_busy)\n		return 0;", "	if (!q->sq_done)\n		return 0;"),
     ('early-flush-trusted', "return q->early ? ipoib_drain_to_sweep(q) : ipoib_drain_to_reap(q);",
@@ -159,6 +159,11 @@ DEFECTS = [
     ('settling-has-no-timer', "	d->next_due = min(d->next_due, due);\n	return 0;", "	return 0;"),
     ('misses-not-counted', "		d->lwqe_misses++;\n", "		;\n",
      "every QP then waits out its deadline, which is slow, but in time"),
+    ('probe-skips-lwqe', "	return q->d->no_lwqe && q->reason != IPOIB_DRAIN_BY_PROBE;",
+     "	return q->d->no_lwqe;"),
+    ('probe-skips-flush', "	return q->d->no_flush && q->reason != IPOIB_DRAIN_BY_PROBE;",
+     "	return q->d->no_flush;"),
+    ('probe-counted-twice', " && q->reason != IPOIB_DRAIN_BY_PROBE)\n", ")\n"),
     ('lwqe-restores-nothing', "	ipoib_drain_seen(d, true, false);\n	if (!list", "	if (!list"),
 ]
 

@@ -95,6 +95,7 @@ struct world {
  * struct config - the world's size
  * @qps: QPs
  * @rtr: of these, so many never reach RTS
+ * @probes: of these, so many are drained as probes of the HCA
  * @window: of the engine
  * @faults: faults at most, or ANY_FAULTS
  * @cqe: entries of the CQ, counts in sweeps; with @busy other QPs fill it
@@ -107,6 +108,7 @@ struct config {
 	const char *name;
 	unsigned int qps;
 	unsigned int rtr;
+	unsigned int probes;
 	unsigned int window;
 	unsigned int faults;
 	unsigned int cqe;
