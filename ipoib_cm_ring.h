@@ -53,7 +53,8 @@ struct ipoib_cm_slot {
  * @rx: the connection of the ring of one QP; it holds the ring
  * @free_work: destroys the SRQ and frees the ring, after a grace period
  * @nslots: number of slots
- * @fill_lock: held by who posts from outside the poller; outermost
+ * @fill_lock: guards against posts from outside the poller, while the QP of an
+ *	own ring goes; outermost
  * @lock: guards all below but the slots' contents; BH
  * @free: stack of slots that are not posted
  * @nfree: height of the stack
@@ -72,7 +73,7 @@ struct ipoib_cm_ring {
 	struct ipoib_cm_rx *rx;
 	struct rcu_work free_work;
 	u32 nslots;
-	struct mutex fill_lock;
+	struct mutex fill_lock;	/* guards posting from outside the poller */
 	spinlock_t lock;
 	u32 *free;
 	u32 nfree;
