@@ -12,9 +12,10 @@
 
 #define IPOIB_NEIGH_GC_PERIOD	(30 * HZ)
 #define IPOIB_NEIGH_IDLE	(60 * HZ)
-#define IPOIB_NEIGH_MAX_BACKOFF	5	/* 2^5 seconds */
-#define IPOIB_NEIGH_CM_GIVE_UP	4	/* failures: 3 seconds */
-#define IPOIB_NEIGH_CM_LASTED	(10 * HZ)
+#define IPOIB_NEIGH_MAX_BACKOFF	3	/* 2^3 seconds */
+#define IPOIB_NEIGH_CM_LASTED	HZ	/* up for that long: to fail is no habit */
+#define IPOIB_NEIGH_CM_REFUSALS	4	/* in a row, 3 seconds: it means it */
+#define IPOIB_NEIGH_CM_PATIENCE	(30 * HZ) /* with a peer that is away */
 
 static const struct rhashtable_params ipoib_neigh_params = {
 	.key_len = INFINIBAND_ALEN,
@@ -237,23 +238,46 @@ static bool ipoib_neigh_wait(struct ipoib_neigh *neigh, struct sk_buff *skb,
 }
 
 /*
- * The first failure is tried again at once, the next after 1, 2, 4 .. 32
- * seconds. A connection that lasted makes the count start again.
+ * The first failure is tried again at once, the next after 1, 2, 4, 8, 8 ..
+ * seconds: a peer that is back is not to wait for longer.
  */
-static void ipoib_neigh_back_off(struct ipoib_neigh *neigh)
+static void ipoib_neigh_back_off(struct ipoib_neigh *neigh, bool refused)
 {
 	unsigned long delay = 0;
 
 	lockdep_assert_held(&neigh->lock);
-	if (neigh->cm_up &&
-	    time_after(jiffies, neigh->cm_up + IPOIB_NEIGH_CM_LASTED))
-		neigh->cm_failures = 0;
-	neigh->cm_up = 0;
 	if (neigh->cm_failures)
 		delay = HZ << (neigh->cm_failures - 1);
+	else
+		WRITE_ONCE(neigh->cm_first, jiffies);
+	WRITE_ONCE(neigh->cm_refused, refused);
 	WRITE_ONCE(neigh->cm_retry, delay ? (jiffies + delay) ?: 1 : 0);
 	if (neigh->cm_failures <= IPOIB_NEIGH_MAX_BACKOFF)
 		WRITE_ONCE(neigh->cm_failures, neigh->cm_failures + 1);
+}
+
+/* A connection that lasted makes the count of failures start again. */
+static void ipoib_neigh_judge(struct ipoib_neigh *neigh)
+{
+	lockdep_assert_held(&neigh->lock);
+	if (neigh->cm_up &&
+	    time_after(jiffies, neigh->cm_up + IPOIB_NEIGH_CM_LASTED))
+		WRITE_ONCE(neigh->cm_failures, 0);
+	neigh->cm_up = 0;
+}
+
+/*
+ * Will there be a connection soon? A peer that is restarting must not cost its
+ * route the MTU for minutes, one that refuses must not lose long packets for long.
+ */
+static bool ipoib_neigh_hopes(const struct ipoib_neigh *neigh)
+{
+	unsigned int failures = READ_ONCE(neigh->cm_failures);
+
+	if (READ_ONCE(neigh->cm_refused))
+		return failures < IPOIB_NEIGH_CM_REFUSALS;
+	return !failures || time_before(jiffies, READ_ONCE(neigh->cm_first) +
+					IPOIB_NEIGH_CM_PATIENCE);
 }
 
 /* The connection of @neigh; one is begun if there is none and none is barred. */
@@ -270,7 +294,7 @@ static struct ipoib_cm_tx *ipoib_neigh_connect(struct ipoib_neigh *neigh)
 		tx = ipoib_cm_tx_create(neigh, &rec);
 		if (IS_ERR_OR_NULL(tx)) {
 			tx = NULL;
-			ipoib_neigh_back_off(neigh);
+			ipoib_neigh_back_off(neigh, false);
 		}
 		rcu_assign_pointer(neigh->tx, tx);
 	}
@@ -306,8 +330,7 @@ enum ipoib_neigh_verdict {
 
 /*
  * Without a connection, what fits goes by the datagram QP. What does not is
- * lost at first: a peer that is restarting must not cost its route the MTU for
- * minutes. After IPOIB_NEIGH_CM_GIVE_UP failures in a row the sender is told.
+ * lost while there is hope, and then its sender is told the MTU.
  */
 static enum ipoib_neigh_verdict
 ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
@@ -327,7 +350,7 @@ ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 	}
 	if (len <= ud_mtu)
 		return IPOIB_NEIGH_BY_UD;
-	if (!tx && READ_ONCE(neigh->cm_failures) >= IPOIB_NEIGH_CM_GIVE_UP)
+	if (!tx && !ipoib_neigh_hopes(neigh))
 		return IPOIB_NEIGH_BY_UD;
 	if (!tx) {
 		ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_backoff);
@@ -441,13 +464,14 @@ void ipoib_neigh_tx_up(struct ipoib_neigh *neigh)
  * @tx: the connection
  * @failed: it did not end in order: no new one before a back-off, and the
  *	path is asked for again
+ * @refused: it failed for a reason that says nothing against datagrams
  *
  * What waited for the connection is sent again, by what there is then.
  *
  * Context: any but hard interrupt; no lock of the connection held.
  */
 void ipoib_neigh_tx_gone(struct ipoib_neigh *neigh, struct ipoib_cm_tx *tx,
-			 bool failed)
+			 bool failed, bool refused)
 {
 	bool mine;
 
@@ -456,8 +480,9 @@ void ipoib_neigh_tx_gone(struct ipoib_neigh *neigh, struct ipoib_cm_tx *tx,
 	mine = !neigh->dead && rcu_access_pointer(neigh->tx) == tx;
 	if (mine) {
 		RCU_INIT_POINTER(neigh->tx, NULL);
+		ipoib_neigh_judge(neigh);
 		if (failed)
-			ipoib_neigh_back_off(neigh);
+			ipoib_neigh_back_off(neigh, refused);
 	}
 	spin_unlock_bh(&neigh->lock);
 	if (mine && failed)

@@ -355,7 +355,7 @@ big_ping() {
 }
 
 # connect: a connection each way, with something in its rings; a peer that was
-# down may be waiting in back-off, for 32 s at most
+# down may be waiting in back-off, for 8 s at most
 connect() {
 	expect 40 "no connection to B" big_ping "$A" "$IP_B"
 	expect 40 "no connection to A" big_ping "$B" "$IP_A"
