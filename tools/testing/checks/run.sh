@@ -173,9 +173,13 @@ build_softib() {
 	build tools/testing/softib "build/check/$1/softib" "$1"
 }
 
+build_swarm() {
+	build tools/testing/swarm "build/check/$1/swarm" "$1"
+}
+
 checks=(spdx size versions leftovers version_number counters readme shellcheck checkpatch)
 for kver in $KVERS; do
-	checks+=("build_driver_$kver" "build_softib_$kver")
+	checks+=("build_driver_$kver" "build_softib_$kver" "build_swarm_$kver")
 done
 [ $# -eq 0 ] || checks=("$@")
 

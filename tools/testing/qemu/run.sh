@@ -7,8 +7,8 @@
 #   run.sh ... SCRIPT [ARGUMENT]... -- SCRIPT [ARGUMENT]...     several, one boot
 #   run.sh ... --command 'SHELL COMMAND'
 #
-#   --modules DIR   directory of softib.ko and ib_ipoib.ko (default build/KVER);
-#                   none: the guest gets none of ours
+#   --modules DIR   directory of softib.ko, swarm.ko and ib_ipoib.ko
+#                   (default build/KVER); none: the guest gets none of ours
 #   --mem MIB       1536              --smp CPUS   2
 #   --timeout S     limit for all scripts together (default 1800)
 #   --results DIR   where console.log, dmesg.log and results go (default
