@@ -86,6 +86,17 @@ fault_dreq() {
 	whole
 }
 
+# in_order LIMIT KNOB VALUE...: fault_down with a fault that loses no signal: no QP
+# has to be condemned
+in_order() {
+	local before
+
+	before=$(stat "$A" "$IFA" drain_condemned)
+	fault_down "$@"
+	[ "$(stat "$A" "$IFA" drain_condemned)" -eq "$before" ] ||
+		fail "a QP was condemned that had its signals"
+}
+
 t_dreq() {
 	connect
 	trace_on
@@ -97,23 +108,31 @@ t_dreq() {
 	whole
 }
 
-# The steps of one teardown, in their order, from the driver's tracepoints.
+# The steps of one teardown, in their order, from the driver's tracepoints; and
+# an active connection ends with its last completion, not with the deadline.
 t_trace() {
 	connect
 	trace_on
 	in_a ip link set "$IFA" down
 	gone softib0 10
 	echo 0 > "$TRACING"/tracing_on
-	grep -E 'ipoib_drain' "$TRACING"/trace | python3 -c '
+	python3 -c '
 import re, sys
-steps = {}
-for line in sys.stdin:
-    move = re.search(r"qpn=(0x\w+) .* (\w+) -> (\w+) reason", line)
+steps, since, flushed = {}, {}, 0
+for line in open(sys.argv[2]):
+    move = re.search(r"ipoib_drain: \S+ qpn=(0x\w+) .* (\w+) -> (\w+) reason", line)
     signal = re.search(r"ipoib_drain_signal: \S+ qpn=(0x\w+) (\S+) status=(-?\d+)", line)
+    tx = re.search(r" (\d+\.\d+): ipoib_conn: \S+ tx qpn=(0x\w+) .* -> (\w+)$", line)
     if move:
         steps.setdefault(move.group(1), []).append(move.group(3))
     elif signal:
         steps.setdefault(signal.group(1), []).append(signal.group(2))
+    elif tx and tx.group(3) == "FLUSH":
+        since[tx.group(2)] = float(tx.group(1))
+    elif tx and tx.group(3) == "DEAD" and tx.group(2) in since:
+        took = float(tx.group(1)) - since[tx.group(2)]
+        assert took < int(sys.argv[1]) / 1000 * 0.9, ("waited for its deadline", line)
+        flushed += 1
 full = 0
 for qpn, s in steps.items():
     print(qpn, " ".join(s))
@@ -121,9 +140,11 @@ for qpn, s in steps.items():
         continue
     order = [x for x in s if x in ("ERROR", "FLUSH", "DRAIN", "REAP", "DONE")]
     assert order == ["ERROR", "FLUSH", "DRAIN", "REAP", "DONE"], (qpn, s)
+    assert s.index("lwqe") < s.index("DRAIN") < s.index("flush") < s.index("REAP"), (qpn, s)
     full += 1
 assert full, "no QP was drained"
-' || fail "the steps are not those of a drain"
+assert flushed, "an active connection was not flushed"
+' "$DEADLINE_MS" "$TRACING"/trace || fail "the steps are not those of a drain"
 	usable
 	whole
 }
@@ -187,6 +208,7 @@ t_ifdown_traffic() {
 t_mode_change() {
 	connect
 	modes datagram
+	expect 20 "connections outlive connected mode" no_connections
 	modes connected
 	usable
 	whole
@@ -201,11 +223,11 @@ t_lwqe_drop_dreq() {
 }
 
 t_lwqe_dup() {
-	fault_down 20 lwqe_dup 3
+	in_order 20 lwqe_dup 3
 }
 
 t_lwqe_dup_late() {
-	fault_down 20 lwqe_dup 3 lwqe_dup_ms 50
+	in_order 20 lwqe_dup 3 lwqe_dup_ms 50
 }
 
 t_lwqe_delay_3s() {
@@ -229,18 +251,20 @@ t_lwqe_dup_destroy() {
 }
 
 t_lwqe_raw() {
-	fault_down 20 lwqe_raw 1
+	in_order 20 lwqe_raw 1
 }
 
 t_lwqe_inline() {
-	fault_down 20 lwqe_inline 1
+	in_order 20 lwqe_inline 1
 }
 
-# LWQE on a connection that nobody had asked to end
+# LWQE on a connection that nobody had asked to end: it ends
 t_lwqe_early() {
+	trace_on
 	knob softib0 lwqe_early -1
 	ping_until 20 "$A" "$IP_B"
 	in_b ping -q -c 3 -i 0.3 -W 1 -s 60000 "$IP_A" || true
+	expect 10 "LWQE did not end the connection" trace_has 'LIVE -> ERROR reason=lwqe'
 	faults_clear
 	usable
 	whole
@@ -255,7 +279,7 @@ t_flush_swallowed_once() {
 }
 
 t_flush_delayed() {
-	fault_down 20 cqe_delay_drain_ms 500
+	in_order 20 cqe_delay_drain_ms 500
 }
 
 t_rx_flush_delayed() {
