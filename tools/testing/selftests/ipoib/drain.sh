@@ -283,7 +283,7 @@ t_flush_delayed() {
 }
 
 t_rx_flush_delayed() {
-	fault_down 20 cqe_delay_flush_ms 500
+	in_order 20 cqe_delay_flush_ms 500
 }
 
 t_post_send_fails() {
@@ -295,8 +295,20 @@ t_modify_err_fails_once() {
 	fault_dreq 20 fail_modify_err 1
 }
 
+# ... and a QP that never gets to ERR is sent no drain WR
 t_modify_err_fails() {
-	fault_dreq 20 fail_modify_err -1
+	local posted
+
+	connect
+	posted=$(stat "$A" "$IFA" drain_posted)
+	knob softib0 fail_modify_err -1
+	in_b ip link set "$IFB" down
+	rtnl_alive
+	gone softib0 20
+	[ "$(stat "$A" "$IFA" drain_posted)" -eq "$posted" ] ||
+		fail "a drain WR was posted to a QP that was not in ERR"
+	usable
+	whole
 }
 
 t_destroy_slow() {
