@@ -331,6 +331,26 @@ t_wqe_lost() {
 	port_clean
 }
 
+stock_is() {
+	[ "$(counter softib0 srq_outstanding)" -ge "$1" ]
+}
+
+# Receive WRs that the HCA refused are posted once it takes them.
+t_stock_refill() {
+	local stock refused
+
+	connect
+	stock=$(awk '/softib0 srq_outstanding/ { print $3 }' "$TMP/census.idle")
+	refused=$(stat "$A" "$IFA" cm_stock_deficit)
+	knob softib0 fail_post_srq_recv 5
+	in_b ping -q -c 10 -i 0.2 -W 1 -s 60000 "$IP_A" || true
+	[ "$(stat "$A" "$IFA" cm_stock_deficit)" -gt "$refused" ] ||
+		fail "no receive WR was refused"
+	expect 10 "the stock stays below $stock receive WRs" stock_is "$stock"
+	usable
+	whole
+}
+
 # One deadline for all, not one for each: eight children whose LWQEs are lost
 t_many_deadlines() {
 	local i t0 took
@@ -391,4 +411,5 @@ run_cases rig dreq trace idle_age ifdown ifdown_traffic mode_change \
 	lwqe_delay_8s lwqe_delay_dreq lwqe_destroy lwqe_dup_destroy lwqe_raw \
 	lwqe_inline lwqe_early flush_swallowed flush_swallowed_once \
 	flush_delayed rx_flush_delayed post_send_fails modify_err_fails_once \
-	modify_err_fails destroy_slow wqe_lost many_deadlines unload
+	modify_err_fails destroy_slow wqe_lost stock_refill \
+	many_deadlines unload
