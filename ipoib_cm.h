@@ -133,11 +133,13 @@ struct ipoib_cm_port {
  *	netdev and reject while it is down
  * @accepting: the interface is up and takes REQs
  * @nrx: passive connections that are attached
+ * @held: active connections that hold the transmit queue back
  */
 struct ipoib_cm_netdev {
 	struct ib_cm_id *listen[IPOIB_CM_NSIDS];
 	bool accepting;
 	unsigned int nrx;
+	atomic_t held;
 };
 
 extern unsigned int ipoib_rx_idle_timeout;	/* seconds */

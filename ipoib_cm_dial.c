@@ -87,13 +87,14 @@ static void ipoib_cm_tx_unlink(struct ipoib_cm_tx *tx)
 	struct ipoib_cm_port *cm = &tx->conn.port->cm;
 	struct ipoib_neigh *neigh;
 
-	rcu_read_lock();
-	ipoib_cm_tx_wake(tx);
-	rcu_read_unlock();
+	/* From here on it does not stop the queue, so that it need not wake it. */
 	spin_lock_bh(&tx->lock);
 	neigh = tx->neigh;
 	tx->neigh = NULL;
 	spin_unlock_bh(&tx->lock);
+	rcu_read_lock();
+	ipoib_cm_tx_wake(tx);
+	rcu_read_unlock();
 	spin_lock_bh(&cm->lock);
 	RCU_INIT_POINTER(tx->conn.netdev, NULL);
 	spin_unlock_bh(&cm->lock);

@@ -325,13 +325,14 @@ static void ipoib_ud_tx_check_full(struct ipoib_netdev *priv)
 {
 	struct ipoib_ud *ud = &priv->ud;
 
-	if (ud->tx_head - READ_ONCE(ud->tx_tail) < ud->tx_size)
+	if (!ipoib_ud_tx_is_full(ud))
 		return;
 	netif_stop_queue(priv->dev);
 	ipoib_stat_inc(priv, IPOIB_STAT_tx_queue_stopped);
 	/* Pairs with the barrier in ipoib_ud_tx_wake(). */
 	smp_mb();
-	if (ud->tx_head - READ_ONCE(ud->tx_tail) <= ud->tx_size / 2)
+	if (ud->tx_head - READ_ONCE(ud->tx_tail) <= ud->tx_size / 2 &&
+	    !atomic_read(&priv->cm.held))
 		netif_start_queue(priv->dev);
 }
 
@@ -397,7 +398,7 @@ void ipoib_ud_send(struct ipoib_netdev *priv, struct sk_buff *skb,
 	if (unlikely(!ipoib_is_open(priv) || READ_ONCE(ud->flushing)))
 		return ipoib_ud_tx_drop(priv, skb, IPOIB_STAT_tx_drop_down);
 	/* The queue is stopped before: only a wake-up by others gets here. */
-	if (unlikely(ud->tx_head - READ_ONCE(ud->tx_tail) >= ud->tx_size)) {
+	if (unlikely(ipoib_ud_tx_is_full(ud))) {
 		netif_stop_queue(priv->dev);
 		return ipoib_ud_tx_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
 	}
@@ -425,9 +426,10 @@ static void ipoib_ud_tx_wake(struct ipoib_netdev *priv)
 {
 	struct ipoib_ud *ud = &priv->ud;
 
-	/* Pairs with the barrier in ipoib_ud_tx_check_full(). */
+	/* Pairs with ipoib_ud_tx_check_full() and ipoib_cm_tx_release(). */
 	smp_mb();
 	if (netif_queue_stopped(priv->dev) && ipoib_is_open(priv) &&
+	    !atomic_read(&priv->cm.held) &&
 	    READ_ONCE(ud->tx_head) - ud->tx_tail <= ud->tx_size / 2)
 		netif_wake_queue(priv->dev);
 }

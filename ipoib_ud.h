@@ -130,6 +130,12 @@ struct ipoib_ud {
 	struct ib_sge send_sge[MAX_SKB_FRAGS + 1];
 };
 
+/* No send fits: the transmit queue waits for a completion. Any context. */
+static inline bool ipoib_ud_tx_is_full(const struct ipoib_ud *ud)
+{
+	return READ_ONCE(ud->tx_head) - READ_ONCE(ud->tx_tail) >= ud->tx_size;
+}
+
 /**
  * ipoib_napi_kick() - schedule a NAPI from a completion handler
  * @napi: the NAPI
