@@ -24,6 +24,12 @@ void ipoib_cm_rx_stop(struct ipoib_netdev *priv);
 void ipoib_cm_rx_dead(struct ipoib_port *port);
 void ipoib_cm_rx_age(struct work_struct *work);
 
+/* ipoib_cm_flood.c: protection of the receive stock */
+bool ipoib_cm_flood_drop(struct ipoib_cm_port *cm, struct ipoib_netdev *priv);
+void ipoib_cm_flood_low(struct ipoib_cm_port *cm);
+bool ipoib_cm_flood_is_low(const struct ipoib_cm_port *cm);
+void ipoib_cm_flood_empty(struct ipoib_cm_port *cm);
+
 /* ipoib_cm_reap.c: surroundings of the drain engine, ends of QPs */
 extern const struct ipoib_drain_ops ipoib_cm_drain_ops;
 void ipoib_cm_err_work(struct work_struct *work);
@@ -32,6 +38,7 @@ void ipoib_cm_keep(struct ipoib_cm_port *cm);
 int ipoib_cm_destroy_qp(struct ipoib_cm_conn *conn);
 int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx);
 void ipoib_cm_rx_gone(struct ipoib_cm_rx *rx);
+void ipoib_cm_rx_poke(struct ipoib_cm_port *cm);
 
 /* ipoib_cm_tx.c: sends and their completions */
 int ipoib_cm_tx_napi(struct napi_struct *napi, int budget);

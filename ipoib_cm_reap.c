@@ -202,11 +202,22 @@ static int ipoib_cm_drain_query(struct ipoib_drain_qp *q)
 	return err ? err : attr.qp_state == IB_QPS_ERR;
 }
 
-static void ipoib_cm_drain_sweep(struct ipoib_drain *d)
+/**
+ * ipoib_cm_rx_poke() - make the poller of the receive CQ run
+ * @cm: the port's connected-mode side
+ *
+ * Context: process.
+ */
+void ipoib_cm_rx_poke(struct ipoib_cm_port *cm)
 {
 	local_bh_disable();
-	napi_schedule(&ipoib_cm_of_drain(d)->recv_napi);
+	napi_schedule(&cm->recv_napi);
 	local_bh_enable();
+}
+
+static void ipoib_cm_drain_sweep(struct ipoib_drain *d)
+{
+	ipoib_cm_rx_poke(ipoib_cm_of_drain(d));
 }
 
 static void ipoib_cm_drain_reap(struct ipoib_drain_qp *q)

@@ -197,6 +197,11 @@ static int ipoib_cm_ring_publish(struct ipoib_cm_ring *ring)
 			       GFP_KERNEL));
 }
 
+static u32 ipoib_cm_srq_limit(const struct ipoib_cm_ring *ring)
+{
+	return ring->nslots / 4;
+}
+
 static void ipoib_cm_srq_event(struct ib_event *event, void *context)
 {
 	struct ipoib_cm_ring *ring = context;
@@ -205,12 +210,13 @@ static void ipoib_cm_srq_event(struct ib_event *event, void *context)
 	if (event->event == IB_EVENT_SRQ_ERR)
 		WRITE_ONCE(ring->suspect, true);
 	WRITE_ONCE(ring->unarmed, true);
+	ipoib_cm_flood_low(cm);
 	mod_delayed_work(cm->reap_wq, &cm->refill_work, 0);
 }
 
 static void ipoib_cm_srq_arm(struct ipoib_cm_ring *ring)
 {
-	struct ib_srq_attr attr = { .srq_limit = ring->nslots / 4 };
+	struct ib_srq_attr attr = { .srq_limit = ipoib_cm_srq_limit(ring) };
 
 	ib_modify_srq(ring->srq, &attr, IB_SRQ_LIMIT);
 }
@@ -461,6 +467,9 @@ static void ipoib_cm_chain_disclaim(struct ipoib_cm_ring *ring,
 		ring->free[ring->nfree++] = index;
 		ipoib_port_stat_inc(ring->port, IPOIB_PORT_STAT_cm_stock_deficit);
 	}
+	if (ring->srq &&
+	    ring->nposted - ring->ncompleted < ipoib_cm_srq_limit(ring))
+		ipoib_cm_flood_low(cm);
 	done = ipoib_cm_ring_is_done(ring);
 	spin_unlock_bh(&ring->lock);
 	if (done)
@@ -652,12 +661,17 @@ void ipoib_cm_ring_refill(struct work_struct *work)
 			ipoib_port_stat_inc(port, IPOIB_PORT_STAT_cm_refills);
 			again |= !ipoib_cm_ring_fill(ring);
 		}
-		if (ring->srq && xchg(&ring->unarmed, false))
+		/* Armed while the stock is low, the event would come at once. */
+		if (ring->srq && !ipoib_cm_flood_is_low(cm) &&
+		    xchg(&ring->unarmed, false))
 			ipoib_cm_srq_arm(ring);
 		ipoib_cm_ring_put(ring);
 	}
 	ipoib_cm_ring_renew(port);
 	memalloc_noio_restore(noio);
+	/* Who else would tell the poller that the stock is whole again? */
+	if (ipoib_cm_flood_is_low(cm))
+		ipoib_cm_rx_poke(cm);
 	if (again && !READ_ONCE(cm->closing))
 		queue_delayed_work(cm->reap_wq, &cm->refill_work,
 				   IPOIB_CM_REFILL_DELAY);

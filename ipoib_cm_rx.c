@@ -373,7 +373,8 @@ static int ipoib_cm_rx_admit(struct ipoib_netdev *priv, struct ipoib_cm_rx *rx)
 	ipoib_drain_qp_init(&cm->drain, &rx->drain, NULL);
 	rcu_assign_pointer(rx->conn.netdev, priv);
 	list_add_tail(&rx->conn.list, &cm->rx_conns);
-	priv->cm.nrx++;
+	WRITE_ONCE(priv->cm.nrx, priv->cm.nrx + 1);
+	WRITE_ONCE(cm->nattached, cm->nattached + 1);
 	if (!cm->nrx++)
 		queue_delayed_work(cm->reap_wq, &cm->age_work, IPOIB_CM_AGE_MIN);
 	return 0;
@@ -537,7 +538,11 @@ static void ipoib_cm_rx_good(struct ipoib_cm_rx_poll *poll,
 	if (READ_ONCE(ipoib_cm_rx_of(conn)->state) == IPOIB_CM_RX_REP)
 		ipoib_cm_rx_live(ipoib_cm_rx_of(conn), true);
 	priv = rcu_dereference(conn->netdev);
-	if (priv)
+	if (!priv)
+		return;
+	if (ring->srq && ipoib_cm_flood_drop(&poll->port->cm, priv))
+		ipoib_stat_inc(priv, IPOIB_STAT_rx_drop_flood);
+	else
 		ipoib_cm_rx_packet(poll, priv, ring, slot, len);
 }
 
@@ -638,6 +643,8 @@ int ipoib_cm_rx_napi(struct napi_struct *napi, int budget)
 	done = ipoib_cm_rx_poll_cq(&poll, budget);
 	ipoib_cm_ring_flush(&poll.chain);
 	ipoib_drain_sweep_end(&cm->drain, ticket, done, done < budget);
+	if (done < budget)
+		ipoib_cm_flood_empty(cm);
 	netif_receive_skb_list(&poll.skbs);
 	rcu_read_unlock();
 
@@ -706,7 +713,8 @@ void ipoib_cm_rx_detach(struct ipoib_cm_rx *rx)
 	if (!priv)
 		return;
 	RCU_INIT_POINTER(rx->conn.netdev, NULL);
-	priv->cm.nrx--;
+	WRITE_ONCE(priv->cm.nrx, priv->cm.nrx - 1);
+	WRITE_ONCE(cm->nattached, cm->nattached - 1);
 }
 
 /* Detaches what it picks. */
