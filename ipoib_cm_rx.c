@@ -12,6 +12,7 @@
 #define IPOIB_CM_RX_BATCH	16		/* completions polled at a time */
 #define IPOIB_CM_WALK		32		/* connections acted on at a time */
 #define IPOIB_CM_SUPERSEDED	(2 * HZ)	/* idle time of an older twin */
+#define IPOIB_CM_HALF_OPEN	(30 * HZ)	/* our own REQs get 26 s */
 #define IPOIB_CM_AGE_MIN	HZ
 #define IPOIB_CM_AGE_MAX	(10 * HZ)
 
@@ -769,11 +770,25 @@ static bool ipoib_cm_rx_pick_idle(struct ipoib_cm_rx *rx, void *arg)
 	       time_after(jiffies, READ_ONCE(rx->conn.used) + timeout);
 }
 
+/* Tells by @arg whether there are some that are not idle yet. */
 static bool ipoib_cm_rx_pick_superseded(struct ipoib_cm_rx *rx, void *arg)
 {
-	return READ_ONCE(rx->superseded) &&
-	       READ_ONCE(rx->state) == IPOIB_CM_RX_LIVE &&
-	       time_after(jiffies, READ_ONCE(rx->conn.used) + IPOIB_CM_SUPERSEDED);
+	bool *wait = arg;
+
+	if (!READ_ONCE(rx->superseded) ||
+	    READ_ONCE(rx->state) != IPOIB_CM_RX_LIVE)
+		return false;
+	if (time_after(jiffies, READ_ONCE(rx->conn.used) + IPOIB_CM_SUPERSEDED))
+		return true;
+	*wait = true;
+	return false;
+}
+
+/* The CM's time for the RTU is the peer's to choose, up to hours. */
+static bool ipoib_cm_rx_pick_half_open(struct ipoib_cm_rx *rx, void *arg)
+{
+	return READ_ONCE(rx->state) == IPOIB_CM_RX_REP &&
+	       time_after(jiffies, rx->conn.created + IPOIB_CM_HALF_OPEN);
 }
 
 /**
@@ -788,15 +803,20 @@ void ipoib_cm_rx_age(struct work_struct *work)
 						struct ipoib_cm_port, age_work);
 	u64 deadline = (u64)READ_ONCE(ipoib_drain_timeout_ms) * NSEC_PER_MSEC;
 	unsigned long next = READ_ONCE(ipoib_rx_idle_timeout) * HZ / 4;
+	bool wait = false;
 
 	/* The parameter may have been written. */
 	if (READ_ONCE(cm->drain.timeout) != deadline)
 		ipoib_drain_set_timeout(&cm->drain, deadline);
 
-	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_superseded, NULL,
+	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_superseded, &wait,
 			      IPOIB_DRAIN_BY_SUPERSEDED);
+	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_half_open, NULL,
+			      IPOIB_DRAIN_BY_CM);
 	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_idle, NULL,
 			      IPOIB_DRAIN_BY_IDLE);
+	if (wait)
+		next = IPOIB_CM_AGE_MIN;
 	if (READ_ONCE(cm->nrx) && !READ_ONCE(cm->closing))
 		queue_delayed_work(cm->reap_wq, &cm->age_work,
 				   clamp_t(unsigned long, next, IPOIB_CM_AGE_MIN,
