@@ -99,6 +99,9 @@ void ipoib_cm_flood_empty(struct ipoib_cm_port *cm)
 	if (likely(!READ_ONCE(cm->flood.low)) || !ipoib_cm_flood_recovered(cm))
 		return;
 	WRITE_ONCE(cm->flood.low, false);
-	/* The HCA says it once: the refill work asks it to say it again. */
-	mod_delayed_work(cm->reap_wq, &cm->refill_work, 0);
+	/*
+	 * The HCA says it once: the refill work asks it to say it again. Not at
+	 * once: where WRs were lost inside the HCA, it may do so for ever.
+	 */
+	queue_delayed_work(cm->reap_wq, &cm->refill_work, IPOIB_CM_REFILL_DELAY);
 }

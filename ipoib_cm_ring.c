@@ -11,7 +11,6 @@
 #include "ipoib_cm_ring.h"
 #include "ipoib_cm_state.h"
 
-#define IPOIB_CM_REFILL_DELAY	msecs_to_jiffies(100)
 #define IPOIB_CM_HEAD_LEN	128u	/* octets copied to the head of an skb */
 
 static u64 ipoib_cm_map(struct ib_device *ca, struct page *page)

@@ -26,6 +26,7 @@ struct sk_buff;
 #define IPOIB_CM_RX_PAGES	DIV_ROUND_UP(IPOIB_CM_BUF_LEN, PAGE_SIZE)
 #define IPOIB_CM_RX_CHAIN	16	/* receive WRs posted at a time */
 #define IPOIB_CM_RINGS_MAX	2	/* SRQ generations alive at a time */
+#define IPOIB_CM_REFILL_DELAY	msecs_to_jiffies(100)
 
 /**
  * struct ipoib_cm_slot - one receive buffer
