@@ -31,8 +31,9 @@
  * D4. A QP that enters ERROR goes to the reaper within the deadline, plus one
  *     sweep, plus the time of a verb already under way on it.
  *     Asserted: no wait state lacks its branch in ipoib_drain_late().
- * D5. One QP never delays another: nothing in here waits, and the order of
- *     QPs matters only for window slots, which D4 frees.
+ * D5. One QP never delays another: nothing in here waits, no verb but a post
+ *     is called in here, and the order of QPs matters only for window slots,
+ *     which D4 frees.
  * D6. A drain WR is posted only to a QP that is known to be in ERR, and only
  *     by ipoib_drain_run().
  *     Asserted: WARN in ipoib_drain_post().
@@ -69,12 +70,11 @@
 
 /* What ipoib_drain_step() wants done outside the lock. */
 #define ACT_MOVE_ERR	BIT(0)
-#define ACT_QUERY	BIT(1)
-#define ACT_SWEEP	BIT(2)
-#define ACT_REAP	BIT(3)
-#define ACT_RELEASE	BIT(4)
-#define ACT_NO_LWQE	BIT(5)
-#define ACT_NO_FLUSH	BIT(6)
+#define ACT_SWEEP	BIT(1)
+#define ACT_REAP	BIT(2)
+#define ACT_RELEASE	BIT(3)
+#define ACT_NO_LWQE	BIT(4)
+#define ACT_NO_FLUSH	BIT(5)
 
 static void ipoib_drain_set_state(struct ipoib_drain_qp *q,
 				  enum ipoib_drain_state to)
@@ -246,9 +246,19 @@ static unsigned int ipoib_drain_condemn(struct ipoib_drain_qp *q)
 	return act;
 }
 
+/* Have a worker move the QP to ERR, or see that it is there. */
+static unsigned int ipoib_drain_ask(struct ipoib_drain_qp *q)
+{
+	lockdep_assert_held(&q->d->lock);
+	q->err_tries++;
+	q->err_busy = true;
+	return ACT_MOVE_ERR;
+}
+
 /*
  * The ladder for a QP that waits in ERROR, FLUSH or DRAIN: half way to the
- * deadline look at the QP itself, at the deadline condemn it.
+ * deadline look at the QP itself, at the deadline condemn it. Until the look is
+ * over nothing is posted.
  */
 static unsigned int ipoib_drain_late(struct ipoib_drain_qp *q, u64 now)
 {
@@ -260,10 +270,13 @@ static unsigned int ipoib_drain_late(struct ipoib_drain_qp *q, u64 now)
 	if (q->nudged || now < q->start + d->timeout / 2)
 		return 0;
 	q->nudged = true;
-	q->err_tries = IPOIB_DRAIN_ERR_TRIES - 1;
 	q->post_tries = min_t(u8, q->post_tries, IPOIB_DRAIN_POST_TRIES - 1);
 	d->ops->count(d, IPOIB_CNT_drain_nudged);
-	return ACT_QUERY;
+	if (q->err_busy)
+		return 0;
+	list_del_init(&q->wait);
+	q->err_tries = IPOIB_DRAIN_ERR_TRIES - 1;
+	return ipoib_drain_ask(q);
 }
 
 /* A probe is there to see signals: it waits for those that are missed as well. */
@@ -306,15 +319,10 @@ static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q, u64 now)
 {
 	struct ipoib_drain *d = q->d;
 
-	if (!q->in_err) {
-		if (q->err_busy || q->err_tries >= IPOIB_DRAIN_ERR_TRIES)
-			return 0;
-		if (q->err_tries)
-			return ACT_QUERY;
-		q->err_tries++;
-		q->err_busy = true;
-		return ACT_MOVE_ERR;
-	}
+	if (q->err_busy)
+		return 0;
+	if (!q->in_err)
+		return q->err_tries < IPOIB_DRAIN_ERR_TRIES ? ipoib_drain_ask(q) : 0;
 	if (!ipoib_drain_can_flush(q))
 		return ipoib_drain_without_flush(q, now);
 	if (!q->rq_done && !q->nudged && !ipoib_drain_skips_lwqe(q))
@@ -326,7 +334,7 @@ static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q, u64 now)
 
 static unsigned int ipoib_drain_step_flush(struct ipoib_drain_qp *q, u64 now)
 {
-	if (!q->in_err)
+	if (!q->in_err || q->err_busy)
 		return 0;
 	if (!ipoib_drain_can_flush(q))
 		return ipoib_drain_without_flush(q, now);
@@ -408,30 +416,6 @@ static void ipoib_drain_set_in_err(struct ipoib_drain_qp *q, bool in_err)
 	q->in_err = in_err;
 }
 
-/* Ask the HCA whether the QP is in ERR, and ask for ERR again if it is not. */
-static void ipoib_drain_query(struct ipoib_drain_qp *q)
-{
-	struct ipoib_drain *d = q->d;
-	bool move = false;
-	int in_err;
-
-	in_err = d->ops->query(q);
-	spin_lock_irq(&d->lock);
-	if (in_err >= 0)
-		ipoib_drain_set_in_err(q, in_err);
-	if (!q->in_err)
-		list_del_init(&q->wait);
-	if (!q->in_err && !q->err_busy) {
-		q->err_tries++;
-		q->err_busy = true;
-		move = true;
-	}
-	ipoib_drain_mark_ready(q);
-	spin_unlock_irq(&d->lock);
-	if (move)
-		d->ops->move_err(q);
-}
-
 /* ACT_RELEASE comes alone and last: @q is gone afterwards. */
 static void ipoib_drain_act(struct ipoib_drain_qp *q, unsigned int act)
 {
@@ -439,8 +423,6 @@ static void ipoib_drain_act(struct ipoib_drain_qp *q, unsigned int act)
 
 	if (act & (ACT_NO_LWQE | ACT_NO_FLUSH))
 		ops->missing(q, act & ACT_NO_LWQE, act & ACT_NO_FLUSH);
-	if (act & ACT_QUERY)
-		ipoib_drain_query(q);
 	if (act & ACT_SWEEP)
 		ops->sweep(q->d);
 	if (act & ACT_MOVE_ERR)
@@ -615,9 +597,9 @@ bool ipoib_drain_begin(struct ipoib_drain_qp *q, enum ipoib_drain_reason reason,
 }
 
 /**
- * ipoib_drain_err_done() - a worker has come back from ib_modify_qp(ERR)
+ * ipoib_drain_err_done() - a worker has come back from ops->move_err()
  * @q: the QP; the worker must not touch it afterwards
- * @err: 0 or -errno
+ * @err: 0 if the QP is in ERR, or -errno
  *
  * Context: any.
  */
@@ -630,8 +612,7 @@ void ipoib_drain_err_done(struct ipoib_drain_qp *q, int err)
 	q->err_busy = false;
 	if (err)
 		d->ops->count(d, IPOIB_CNT_drain_err_failed);
-	else
-		ipoib_drain_set_in_err(q, true);
+	ipoib_drain_set_in_err(q, !err);
 	ipoib_drain_mark_ready(q);
 	spin_unlock_irqrestore(&d->lock, flags);
 }

@@ -155,6 +155,15 @@ static void ipoib_cm_drain_move_err(struct ipoib_drain_qp *q)
 	queue_work(rx->conn.port->cm.reap_wq, &rx->err_work);
 }
 
+static bool ipoib_cm_rx_in_err(struct ipoib_cm_rx *rx)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	return !ib_query_qp(rx->conn.qp, &attr, IB_QP_STATE, &init) &&
+	       attr.qp_state == IB_QPS_ERR;
+}
+
 /**
  * ipoib_cm_err_work() - move a passive QP to ERR
  * @work: of the connection
@@ -166,7 +175,7 @@ void ipoib_cm_err_work(struct work_struct *work)
 	struct ipoib_cm_rx *rx = container_of(work, struct ipoib_cm_rx, err_work);
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	unsigned int noio;
-	int err;
+	int err = 0;
 
 	noio = memalloc_noio_save();
 	if (rx->ring->rx)
@@ -174,7 +183,9 @@ void ipoib_cm_err_work(struct work_struct *work)
 	/* Tell the peer before its sends go unanswered; not all states can. */
 	if (rx->drain.reason != IPOIB_DRAIN_BY_DREQ)
 		ib_send_cm_dreq(rx->conn.id, NULL, 0);
-	err = ib_modify_qp(rx->conn.qp, &attr, IB_QP_STATE);
+	/* An HCA that does not move it to ERR may have done so by itself. */
+	if (rx->drain.err_tries < 2 || !ipoib_cm_rx_in_err(rx))
+		err = ib_modify_qp(rx->conn.qp, &attr, IB_QP_STATE);
 	memalloc_noio_restore(noio);
 	ipoib_drain_err_done(&rx->drain, err);
 }
@@ -189,17 +200,6 @@ static int ipoib_cm_drain_post(struct ipoib_drain_qp *q, u32 slot)
 	};
 
 	return ib_post_send(ipoib_cm_rx_of_drain(q)->conn.qp, &wr, &bad);
-}
-
-static int ipoib_cm_drain_query(struct ipoib_drain_qp *q)
-{
-	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr;
-	int err;
-
-	err = ib_query_qp(ipoib_cm_rx_of_drain(q)->conn.qp, &attr, IB_QP_STATE,
-			  &init);
-	return err ? err : attr.qp_state == IB_QPS_ERR;
 }
 
 /**
@@ -313,7 +313,6 @@ const struct ipoib_drain_ops ipoib_cm_drain_ops = {
 	.now = ipoib_cm_drain_now,
 	.move_err = ipoib_cm_drain_move_err,
 	.post = ipoib_cm_drain_post,
-	.query = ipoib_cm_drain_query,
 	.sweep = ipoib_cm_drain_sweep,
 	.reap = ipoib_cm_drain_reap,
 	.release = ipoib_cm_drain_release,

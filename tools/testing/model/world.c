@@ -201,18 +201,6 @@ static int op_post(struct ipoib_drain_qp *q, u32 slot)
 	return rc;
 }
 
-static int op_query(struct ipoib_drain_qp *q)
-{
-	unsigned int i = enter_op(q);
-	int rc;
-
-	tell("#         engine: queries QP%u\n", i);
-	rc = choose_failure() ? -EIO : w.h[i].state == HCA_ERR;
-	called = false;
-	pause_run(PAUSE_QUERIED, i, rc);
-	return rc;
-}
-
 static void op_sweep(struct ipoib_drain *d)
 {
 	if (d->lock.held)
@@ -321,7 +309,6 @@ static const struct ipoib_drain_ops ops = {
 	.now = op_now,
 	.move_err = op_move_err,
 	.post = op_post,
-	.query = op_query,
 	.sweep = op_sweep,
 	.reap = op_reap,
 	.release = op_release,

@@ -30,7 +30,7 @@ enum cqe { CQE_RECV = 0x00, CQE_FLUSH = 0x10, CQE_ODD = 0x20,
 	   CQE_SENT = 0x30, CQE_DUP = 0x40, CQE_FOREIGN = 0x50 };
 
 /* Where ipoib_drain_run() pauses. */
-enum pause { PAUSE_IDLE, PAUSE_POSTED, PAUSE_QUERIED, PAUSE_RESCHED };
+enum pause { PAUSE_IDLE, PAUSE_POSTED, PAUSE_RESCHED };
 
 /**
  * struct hca_qp - the truth about a QP
