@@ -13,7 +13,10 @@
  *   4. ipoib_neigh.lock
  *   5. ipoib_cm_tx.lock; ipoib_cm_rx.lock (interrupts off)
  *   6. ipoib_cm_port.lock (lists of connections)
- *   7. ipoib_drain.lock (interrupts off)
+ *   7. ipoib_cm_ring.lock
+ *   8. ipoib_drain.lock (interrupts off)
+ *
+ * ipoib_cm_ring.fill_lock is a mutex of workers that hold none of these.
  *
  * Work queues: work on &struct ipoib_netdev.wq never takes rtnl and may be
  * flushed under it; work on ipoib_rtnl_wq may take rtnl, holds a reference to
