@@ -29,8 +29,8 @@ export ITER=${ITER:-1}
 # whole, BRIEF ones with their essential cases; on one kernel, all of them whole;
 # and those for two guests.
 OURS=(basic.sh)
-BRIEF=(drain.sh)
-OURS_ONCE=(netdev.sh drain.sh input.sh down.sh)
+BRIEF=(drain.sh probe.sh)
+OURS_ONCE=(netdev.sh drain.sh probe.sh input.sh down.sh)
 ONCE_KVER=6.12
 PAIRS=(interop.sh)
 PAIR_KVERS='6.12 7.3'
