@@ -5,8 +5,7 @@
 #
 #   suite.sh                              everything (make test)
 #   suite.sh --kernel K --driver D [TEST...]   one kernel, ours or stock; TEST is
-#                                         a file name of selftests/ipoib, or
-#                                         kunit (debug kernel); K may be debug
+#                                         a file name of selftests/ipoib
 #   suite.sh --list                       the jobs of everything
 #
 #   JOBS   guests or pairs of guests at a time (default 2; a guest has 2 CPUs)
@@ -30,8 +29,8 @@ export ITER=${ITER:-1}
 # whole, BRIEF ones with their essential cases; on one kernel, all of them whole;
 # and those for two guests.
 OURS=(basic.sh)
-BRIEF=(drain.sh probe.sh)
-OURS_ONCE=(netdev.sh drain.sh probe.sh input.sh down.sh)
+BRIEF=(drain.sh)
+OURS_ONCE=(netdev.sh drain.sh input.sh down.sh)
 ONCE_KVER=6.12
 PAIRS=(interop.sh)
 PAIR_KVERS='6.12 7.3'
@@ -127,7 +126,6 @@ jobs_all() {
 	if [ -e tools/testing/model/Makefile ]; then
 		echo "model make -s -C tools/testing/model explore ARGS=--quick"
 	fi
-	echo "kunit tools/testing/kunit/run.sh --cached"
 	echo "check tools/testing/checks/run.sh"
 }
 
@@ -139,7 +137,6 @@ jobs_one() {
 	*) set -- "${OURS[@]}" "${OURS_ONCE[@]}" ;;
 	esac
 	for t; do
-		[ "$t$kernel" != kunitdebug ] || echo "kunit tools/testing/kunit/run.sh"
 		[ -e "$TESTS/$t" ] || continue
 		case " ${PAIRS[*]} " in
 		*" $t "*) echo "pair-$kernel-${t%.sh} $TESTS/$t $kernel" ;;
@@ -212,8 +209,7 @@ follow() {
 	while IFS= read -r line; do
 		printf '%s\n' "$line" >&3
 		case $line in
-		# of subtests only those that fail
-		"ok "[0-9]* | *"not ok "[0-9]*) say "[$1] ${line#"${line%%[! ]*}"}" ;;
+		*"ok "[0-9]*) say "[$1] ${line#"${line%%[! ]*}"}" ;;
 		\#* | *" #"*) [ -z "${VERBOSE:-}" ] || say "[$1] $line" ;;
 		esac
 	done 3> "$results/$1.ktap"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Prints the rows of the driver's tables of counters and reasons, as the user documentation
+# Prints the rows of the driver's tables of counters, as the user documentation
 # has them: awk -f counters.awk ipoib_stats.h ipoib_cm_drain_defs.h
 
 /^[ \t]*C\([a-z_0-9]+,/ {
@@ -11,12 +11,4 @@
 	sub(/^[^"]*"/, "", text)
 	sub(/".*/, "", text)
 	printf "``%s``\n  %s\n\n", name, text
-}
-
-/^[ \t]*R\([A-Z_]+,/ {
-	split($0, field, /[(),][ \t]*/)
-	text = $0
-	sub(/^[^"]*"/, "", text)
-	sub(/".*/, "", text)
-	printf "``drain_by_%s``\n  teardowns because: %s\n\n", field[3], text
 }
