@@ -223,6 +223,7 @@ void ipoib_netdev_setup(struct net_device *dev);
 struct net_device *ipoib_netdev_alloc(const char *name);
 int ipoib_netdev_bind(struct ipoib_netdev *priv, struct ipoib_port *port,
 		      struct ipoib_netdev *parent, u16 pkey);
+int ipoib_netdev_register(struct ipoib_netdev *priv);
 void ipoib_link_update(struct ipoib_netdev *priv);
 void ipoib_rtnl_work_queue(struct ipoib_netdev *priv, struct work_struct *work);
 int ipoib_set_mode(struct ipoib_netdev *priv, bool connected,

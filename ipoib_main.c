@@ -165,7 +165,7 @@ static int ipoib_port_add_parent(struct ipoib_port *port)
 				pkey | IPOIB_PKEY_FULL);
 	if (!err) {
 		rtnl_lock();
-		err = register_netdevice(dev);
+		err = ipoib_netdev_register(ipoib_priv(dev));
 		if (!err)
 			port->parent = dev;
 		rtnl_unlock();

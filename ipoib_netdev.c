@@ -277,20 +277,22 @@ static int ipoib_up(struct ipoib_netdev *priv)
 	int err;
 
 	err = ipoib_event_refresh_port(priv);
+	if (err)
+		return err;
 	if (!test_bit(IPOIB_F_PKEY, &priv->flags)) {
 		ipoib_dbg(priv, "P_Key 0x%04x is not in the port's table\n",
 			  priv->pkey);
 		return 0;
 	}
-	if (!err)
-		err = ipoib_ud_open(priv);
+	err = ipoib_ud_open(priv);
 	if (err)
 		return err;
 	set_bit(IPOIB_F_OPEN, &priv->flags);
 	ipoib_neigh_start(priv);
 	ipoib_mcast_start(priv);
 	ipoib_cm_open(priv);
-	netif_start_queue(priv->dev);
+	/* After a restart the queue may hold packets that nobody else sends. */
+	netif_wake_queue(priv->dev);
 	return 0;
 }
 
@@ -671,7 +673,6 @@ static int ipoib_dev_init(struct net_device *dev)
 		goto uninit_ud;
 	ipoib_cm_netdev_init(priv);
 	ipoib_features_init(priv);
-	list_add_tail_rcu(&priv->list, &priv->port->netdevs);
 	return 0;
 
 uninit_ud:
@@ -821,4 +822,26 @@ int ipoib_netdev_bind(struct ipoib_netdev *priv, struct ipoib_port *port,
 	dev->sysfs_groups[0] = &ipoib_sysfs_group;
 	netif_carrier_off(dev);
 	return 0;
+}
+
+/**
+ * ipoib_netdev_register() - register an interface and put it on its port's list
+ * @priv: the interface, bound
+ *
+ * What is on the list is looked at under RCU, and a net device whose
+ * registration failed is freed without a grace period: it never gets there.
+ *
+ * Context: process, under rtnl.
+ *
+ * Return: 0, or -errno; free_netdev() is left to the caller then.
+ */
+int ipoib_netdev_register(struct ipoib_netdev *priv)
+{
+	int err;
+
+	ASSERT_RTNL();
+	err = register_netdevice(priv->dev);
+	if (!err)
+		list_add_tail_rcu(&priv->list, &priv->port->netdevs);
+	return err;
 }
