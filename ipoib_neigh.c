@@ -7,6 +7,7 @@
  * entry.
  */
 #include <linux/slab.h>
+#include <net/gso.h>
 
 #include "ipoib.h"
 
@@ -159,9 +160,9 @@ static void ipoib_neigh_take_queue(struct ipoib_neigh *neigh,
  * ipoib_neigh_path_done() - the path of a neighbour changed
  * @neigh: the neighbour
  * @ah: the new address handle; a reference is taken; NULL with @err
- * @err: 0; -EAGAIN: the path is asked for again; else packets are dropped
+ * @err: 0; else the packets that wait are dropped
  * @ready: out: packets to be sent with ipoib_neigh_resend() after the lock
- *	is dropped
+ *	is dropped; NULL: they stay in the queue
  *
  * Context: lock of the path table held.
  */
@@ -175,9 +176,9 @@ void ipoib_neigh_path_done(struct ipoib_neigh *neigh, struct ipoib_ah *ah,
 	if (ah)
 		ipoib_ah_get(ah);
 	old = rcu_replace_pointer(neigh->ah, ah, lockdep_is_held(&neigh->lock));
-	if (!err) {
+	if (!err && ready) {
 		ipoib_neigh_take_queue(neigh, ready);
-	} else if (err != -EAGAIN) {
+	} else if (err) {
 		ipoib_stat_add(neigh->priv, IPOIB_STAT_tx_drop_path,
 			       skb_queue_len(&neigh->queue));
 		__skb_queue_purge(&neigh->queue);
@@ -329,6 +330,17 @@ enum ipoib_neigh_verdict {
 };
 
 /*
+ * A packet that was on its way when the mode changed may count on offloads of
+ * the datagram QP, which a connection does not have.
+ */
+static bool ipoib_neigh_plain(struct sk_buff *skb)
+{
+	if (likely(skb->ip_summed != CHECKSUM_PARTIAL))
+		return true;
+	return !skb_is_gso(skb) && !skb_checksum_help(skb);
+}
+
+/*
  * Without a connection, what fits goes by the datagram QP. What does not is
  * lost while there is hope, and then its sender is told the MTU.
  */
@@ -342,7 +354,9 @@ ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 	if (!tx && ipoib_neigh_may_connect(neigh))
 		tx = ipoib_neigh_connect(neigh);
 	if (tx && ipoib_cm_tx_is_up(tx)) {
-		if (len > ipoib_cm_tx_mtu(tx))
+		if (unlikely(!ipoib_neigh_plain(skb)))
+			ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_offload);
+		else if (len > ipoib_cm_tx_mtu(tx))
 			ipoib_pmtu_feedback(priv, skb, ipoib_cm_tx_mtu(tx));
 		else
 			ipoib_cm_tx_send(priv, skb, tx);
@@ -358,6 +372,14 @@ ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 	}
 	return ipoib_neigh_wait(neigh, skb, true) ? IPOIB_NEIGH_TAKEN
 						  : IPOIB_NEIGH_AGAIN;
+}
+
+/* A GSO packet is cut to what its sender was told; the path may take less. */
+static bool ipoib_neigh_too_long(const struct sk_buff *skb, unsigned int mtu)
+{
+	if (skb->len - IPOIB_ENCAP_LEN <= mtu)
+		return false;
+	return !skb_is_gso(skb) || !skb_gso_validate_network_len(skb, mtu);
 }
 
 /* Return: false if @skb is to be tried again. */
@@ -385,11 +407,30 @@ static bool ipoib_neigh_try(struct ipoib_netdev *priv,
 		if (verdict != IPOIB_NEIGH_BY_UD)
 			return verdict == IPOIB_NEIGH_TAKEN;
 	}
-	if (unlikely(skb->len - IPOIB_ENCAP_LEN > ud_mtu && !skb_is_gso(skb)))
+	if (unlikely(ipoib_neigh_too_long(skb, ud_mtu)))
 		ipoib_pmtu_feedback(priv, skb, ud_mtu);
 	else
 		ipoib_ud_send(priv, skb, ah, ipoib_addr_qpn(neigh->lladdr));
 	return true;
+}
+
+/*
+ * What @neigh waited for is decided: send what is in its queue, which comes
+ * before the packet at hand.
+ */
+static void ipoib_neigh_send_queue(struct ipoib_netdev *priv,
+				   struct ipoib_neigh *neigh)
+{
+	struct sk_buff_head queue;
+	struct sk_buff *skb;
+
+	__skb_queue_head_init(&queue);
+	spin_lock_bh(&neigh->lock);
+	skb_queue_splice_init(&neigh->queue, &queue);
+	spin_unlock_bh(&neigh->lock);
+	while ((skb = __skb_dequeue(&queue)))
+		if (!ipoib_neigh_try(priv, neigh, skb))
+			ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
 }
 
 /**
@@ -415,10 +456,12 @@ void ipoib_neigh_xmit(struct ipoib_netdev *priv, struct sk_buff *skb,
 	}
 	if (time_before(READ_ONCE(neigh->used), jiffies))
 		WRITE_ONCE(neigh->used, jiffies);
-	/* What decided in between may be undecided again, but not for ever. */
-	if (unlikely(!ipoib_neigh_try(priv, neigh, skb)) &&
-	    !ipoib_neigh_try(priv, neigh, skb))
-		ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
+	if (unlikely(!ipoib_neigh_try(priv, neigh, skb))) {
+		ipoib_neigh_send_queue(priv, neigh);
+		/* It may be undecided again by now, but not for ever. */
+		if (!ipoib_neigh_try(priv, neigh, skb))
+			ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
+	}
 out:
 	rcu_read_unlock();
 }

@@ -34,6 +34,7 @@
 	C(tx_drop_queue,	"packets beyond a full resolve queue",	TX_DROP) \
 	C(tx_drop_path,		"packets whose path could not be found", TX_DROP) \
 	C(tx_drop_mcast,	"packets whose group could not be joined", TX_DROP) \
+	C(tx_drop_offload,	"packets prepared for offloads that their way lacks", TX_DROP) \
 	C(tx_drop_backoff,	"long packets while their connection backs off", TX_DROP) \
 	C(tx_drop_stalled,	"packets for a connection that makes no progress", TX_DROP) \
 	C(tx_error_post,	"sends that could not be posted",	TX_ERR)	\
