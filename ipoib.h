@@ -132,6 +132,7 @@ enum ipoib_netdev_flag {
 	IPOIB_F_CHILD_RTNL,	/* made by rtnetlink */
 	IPOIB_F_REMOVING,	/* unregister has begun */
 	IPOIB_F_ADDR_SET,	/* the interface ID was given by the administrator */
+	IPOIB_F_RESTART,	/* the timeout work restarts without a look */
 };
 
 /**
@@ -152,7 +153,8 @@ enum ipoib_netdev_flag {
  * @admin_mtu: the MTU that was asked for in datagram mode; under rtnl
  * @wq: ordered; joins, leaves, ageing; never takes rtnl
  * @link_work: on ipoib_rtnl_wq; brings MTU and carrier in line with the link
- * @timeout_work: on ipoib_rtnl_wq; restarts after a transmit time-out
+ * @timeout_work: on ipoib_rtnl_wq; restarts, after a transmit time-out only if
+ *	no completion is found
  * @delete_work: on ipoib_rtnl_wq; unregisters a child for delete_child
  * @pmtu_work: on the interface's queue; answers the senders in @pmtu_queue
  * @pmtu_queue: packets that were too long; at most IPOIB_PMTU_QUEUE_LEN
@@ -228,6 +230,7 @@ void ipoib_link_update(struct ipoib_netdev *priv);
 void ipoib_rtnl_work_queue(struct ipoib_netdev *priv, struct work_struct *work);
 int ipoib_set_mode(struct ipoib_netdev *priv, bool connected,
 		   struct netlink_ext_ack *extack);
+bool ipoib_addr_known(struct ipoib_netdev *priv);
 int ipoib_restart(struct ipoib_netdev *priv);
 void ipoib_restart_async(struct ipoib_netdev *priv);
 void ipoib_pmtu_feedback(struct ipoib_netdev *priv, struct sk_buff *skb,

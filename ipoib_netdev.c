@@ -348,6 +348,7 @@ int ipoib_restart(struct ipoib_netdev *priv)
 	ASSERT_RTNL();
 	if (!netif_running(priv->dev))
 		return 0;
+	ipoib_stat_inc(priv, IPOIB_STAT_restarts);
 	if (ipoib_is_open(priv))
 		ipoib_down(priv);
 	err = ipoib_up(priv);
@@ -364,6 +365,7 @@ int ipoib_restart(struct ipoib_netdev *priv)
  */
 void ipoib_restart_async(struct ipoib_netdev *priv)
 {
+	set_bit(IPOIB_F_RESTART, &priv->flags);
 	ipoib_rtnl_work_queue(priv, &priv->timeout_work);
 }
 
@@ -373,7 +375,9 @@ static void ipoib_timeout_work(struct work_struct *work)
 						 timeout_work);
 
 	rtnl_lock();
-	ipoib_restart(priv);
+	if (test_and_clear_bit(IPOIB_F_RESTART, &priv->flags) ||
+	    !ipoib_ud_poke(priv))
+		ipoib_restart(priv);
 	rtnl_unlock();
 	dev_put(priv->dev);
 }
@@ -382,10 +386,11 @@ static void ipoib_tx_timeout(struct net_device *dev, unsigned int txqueue)
 {
 	struct ipoib_netdev *priv = ipoib_priv(dev);
 
-	ipoib_warn(priv, "transmit time-out: queue stopped %u ms, sent %u, completed %u\n",
+	ipoib_warn(priv, "transmit time-out: queue stopped %u ms, %u sends in flight\n",
 		   jiffies_to_msecs(jiffies - dev_trans_start(dev)),
-		   READ_ONCE(priv->ud.tx_head), READ_ONCE(priv->ud.tx_tail));
-	ipoib_restart_async(priv);
+		   READ_ONCE(priv->ud.tx_head) - READ_ONCE(priv->ud.tx_tail));
+	ipoib_stat_inc(priv, IPOIB_STAT_tx_timeouts);
+	ipoib_rtnl_work_queue(priv, &priv->timeout_work);
 }
 
 /* ---- MTU, mode, features ---- */
@@ -484,6 +489,30 @@ static void ipoib_addr_write(struct ipoib_netdev *priv)
 
 	ipoib_addr_set(lladdr, flags, priv->ud.qp->qp_num, &priv->gid);
 	dev_addr_set(priv->dev, lladdr);
+}
+
+/**
+ * ipoib_addr_known() - does the port have the GID of this interface?
+ * @priv: the interface
+ *
+ * Without it there is no address handle, hence no link.
+ *
+ * Context: any but hard interrupt.
+ *
+ * Return: false if an interface ID was given which is in no GID of the port.
+ */
+bool ipoib_addr_known(struct ipoib_netdev *priv)
+{
+	const struct ib_gid_attr *attr;
+
+	if (!test_bit(IPOIB_F_ADDR_SET, &priv->flags))
+		return true;
+	attr = rdma_find_gid_by_port(priv->port->ca, &priv->gid, IB_GID_TYPE_IB,
+				     priv->port->num, NULL);
+	if (IS_ERR(attr))
+		return false;
+	rdma_put_gid_attr(attr);
+	return true;
 }
 
 /* The first address: GID 0, with the interface ID that a child was given. */

@@ -41,6 +41,8 @@
 	C(tx_error_wc,		"send completions in error",		TX_ERR)	\
 	C(tx_linearized,	"packets made linear to fit the HCA",	NONE)	\
 	C(tx_queue_stopped,	"times that the transmit queue stopped", NONE)	\
+	C(tx_timeouts,		"times that the watchdog found the queue stopped", NONE) \
+	C(restarts,		"times that the interface was restarted", NONE)	\
 	C(path_queries,		"path record queries sent",		NONE)	\
 	C(path_failures,	"path record queries that failed",	NONE)	\
 	C(mcast_joins,		"multicast joins granted",		NONE)	\

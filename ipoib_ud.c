@@ -535,8 +535,11 @@ int ipoib_ud_open(struct ipoib_netdev *priv)
 	WRITE_ONCE(ud->flushing, false);
 	netdev_reset_queue(priv->dev);
 	err = ipoib_qp_to_rts(priv);
-	if (err)
+	if (err) {
+		/* It may be in any state: the next open begins with RESET. */
+		ud->stuck = true;
 		return err;
+	}
 	ipoib_ud_rx_fill(priv, GFP_KERNEL);
 	napi_enable(&ud->recv_napi);
 	napi_enable(&ud->send_napi);
@@ -548,6 +551,28 @@ int ipoib_ud_open(struct ipoib_netdev *priv)
 	ipoib_napi_kick(&ud->recv_napi);
 	ipoib_napi_kick(&ud->send_napi);
 	return 0;
+}
+
+/**
+ * ipoib_ud_poke() - look for completions whose notification was lost
+ * @priv: the interface, whose transmit queue is said to be stuck
+ *
+ * Context: process, under rtnl.
+ * Return: true if the queue moves again.
+ */
+bool ipoib_ud_poke(struct ipoib_netdev *priv)
+{
+	struct netdev_queue *txq = netdev_get_tx_queue(priv->dev, 0);
+	struct ipoib_ud *ud = &priv->ud;
+	unsigned int tail = READ_ONCE(ud->tx_tail);
+
+	ASSERT_RTNL();
+	if (!ipoib_is_open(priv))
+		return false;
+	ipoib_napi_kick(&ud->recv_napi);
+	ipoib_napi_kick(&ud->send_napi);
+	napi_synchronize(&ud->send_napi);
+	return READ_ONCE(ud->tx_tail) != tail || !netif_xmit_stopped(txq);
 }
 
 /* Let the HCA give everything back; returns when it has, or at the deadline. */

@@ -181,6 +181,7 @@ int ipoib_ud_init(struct ipoib_netdev *priv);
 void ipoib_ud_uninit(struct ipoib_netdev *priv);
 int ipoib_ud_open(struct ipoib_netdev *priv);
 void ipoib_ud_stop(struct ipoib_netdev *priv);
+bool ipoib_ud_poke(struct ipoib_netdev *priv);
 void ipoib_ud_send(struct ipoib_netdev *priv, struct sk_buff *skb,
 		   struct ipoib_ah *ah, u32 qpn);
 void ipoib_ud_deliver(struct ipoib_netdev *priv, struct napi_struct *napi,

@@ -120,6 +120,13 @@ void ipoib_ud_tx_unmap(struct ipoib_netdev *priv, struct ipoib_ud_tx *slot)
 			    skb_shinfo(slot->skb)->nr_frags);
 }
 
+/* Begin shortly before the indices wrap, so that no error there stays hidden. */
+static void ipoib_ud_tx_rewind(struct ipoib_ud *ud)
+{
+	ud->tx_head = 0 - ud->tx_size / 2;
+	ud->tx_tail = ud->tx_head;
+}
+
 /**
  * ipoib_ud_rings_alloc() - make empty rings
  * @priv: the interface; ring sizes are set
@@ -141,6 +148,7 @@ int ipoib_ud_rings_alloc(struct ipoib_netdev *priv)
 	for (i = 0; i < ud->rx_size; i++)
 		ud->rx_idle[i] = ud->rx_size - 1 - i;
 	ud->rx_nidle = ud->rx_size;
+	ipoib_ud_tx_rewind(ud);
 	return 0;
 }
 
@@ -187,6 +195,5 @@ void ipoib_ud_rings_reclaim(struct ipoib_netdev *priv)
 		slot->skb = NULL;
 		slot->ah = NULL;
 	}
-	ud->tx_head = 0;
-	ud->tx_tail = 0;
+	ipoib_ud_tx_rewind(ud);
 }
