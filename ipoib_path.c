@@ -453,7 +453,8 @@ void ipoib_path_refresh(struct ipoib_netdev *priv)
 
 	spin_lock_bh(&priv->paths.lock);
 	list_for_each_entry(path, &priv->paths.list, list)
-		ipoib_path_refresh_one(path, get_random_u32() % (HZ / 2));
+		ipoib_path_refresh_one(path, ipoib_path_usable(path) ?
+				       get_random_u32() % (HZ / 2) : 0);
 	spin_unlock_bh(&priv->paths.lock);
 }
 
