@@ -22,8 +22,12 @@ struct softib_delayed {
 
 static void softib_cq_wake(struct softib_cq *cq)
 {
-	if (atomic_xchg(&cq->armed, 0) && cq->ib.comp_handler)
-		cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
+	if (!atomic_xchg(&cq->armed, 0) || !cq->ib.comp_handler)
+		return;
+	if (!READ_ONCE(cq->recvs) &&
+	    softib_take(cq->sdev->port, SOFTIB_K_comp_lost_tx))
+		return;
+	cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
 }
 
 static void softib_lower_comp(struct ib_cq *lower, void *ctx)

@@ -34,6 +34,7 @@ struct softib_port;
 	K(cqe_delay_tx_ms, 0, 0, 600000)				\
 	K(cqe_delay_flush_ms, 0, 0, 600000)				\
 	K(cqe_delay_drain_ms, 0, 0, 600000)				\
+	K(comp_lost_tx, 0, -1, S32_MAX)					\
 	K(fail_post_send, 0, -1, S32_MAX)				\
 	K(fail_post_recv, 0, -1, S32_MAX)				\
 	K(fail_post_srq_recv, 0, -1, S32_MAX)				\

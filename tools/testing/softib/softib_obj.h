@@ -61,6 +61,7 @@ struct softib_cq {
 	struct list_head delayed;
 	struct delayed_work delay_work;
 	bool dying, over;
+	bool recvs;			/* of a QP's receives, too */
 };
 
 struct softib_send {

@@ -165,6 +165,7 @@ int softib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (ret)
 		return ret;
 	qp->init.cap = init->cap;
+	WRITE_ONCE(to_scq(init->recv_cq)->recvs, true);
 	mutex_lock(&sdev->qp_lock);
 	list_add_tail(&qp->node, &sdev->qps);
 	mutex_unlock(&sdev->qp_lock);
