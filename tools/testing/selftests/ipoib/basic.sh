@@ -223,10 +223,9 @@ t_down_up() {
 
 # The mode changes under traffic; the interface keeps working.
 t_mode_flip() {
-	local i pid
+	local i
 
-	in_a ping -q -i 0.05 -w "$((4 * SCALE))" "$IP_B" > /dev/null &
-	pid=$!
+	traffic "$A" "$IFA" -i 0.05 "$IP_B"
 	for ((i = 0; i < 3 * ITER; i++)); do
 		mode "$A" "$IFA" connected
 		mode "$B" "$IFB" connected
@@ -236,8 +235,7 @@ t_mode_flip() {
 		mode "$B" "$IFB" datagram
 		ping_until 20 "$B" "$IP_A"
 	done
-	kill "$pid" 2> /dev/null || true
-	wait "$pid" || true
+	traffic_answered
 	modes datagram
 	ping_both 1000
 }

@@ -151,17 +151,18 @@ assert flushed, "an active connection was not flushed"
 
 # An idle connection is aged on both sides, and traffic keeps one alive.
 t_idle_age() {
-	local old pid
+	local old
 
 	old=$(param rx_idle_timeout)
 	connect
 	trace_on
 	param rx_idle_timeout 3
-	in_a ping -q -i 0.5 -w 8 "$IP_B" > "$TMP/ping" &
-	pid=$!
-	sleep 7		# longer than the age: it is what must not matter here
-	no_connections && fail "a connection in use was aged"
-	wait "$pid" || fail "packets were lost: $(cat "$TMP/ping")"
+	# twice the age
+	in_a ping -q -i 0.5 -c 13 "$IP_B" > "$TMP/ping" ||
+		fail "no answers: $(cat "$TMP/ping")"
+	grep -q ' 0% packet loss' "$TMP/ping" ||
+		fail "packets were lost: $(cat "$TMP/ping")"
+	! no_connections || fail "a connection in use was aged"
 	expect 20 "idle connections stay" no_connections
 	param rx_idle_timeout "$old"
 	trace_has 'LIVE -> ERROR reason=idle' || fail "no teardown by age"
@@ -187,19 +188,16 @@ t_ifdown() {
 
 # Connections end while they carry traffic.
 t_ifdown_traffic() {
-	local i pid
+	local i
 
 	for ((i = 0; i < 2 * ITER; i++)); do
 		connect
-		in_b ping -q -f -s 30000 -w 20 "$IP_A" > /dev/null 2>&1 &
-		pid=$!
-		sleep 0.5	# some traffic in flight
+		traffic "$B" "$IFB" -f -s 30000 "$IP_A"
 		in_a ip link set "$IFA" down
 		gone softib0 10
 		addresses
 		links_up
-		kill "$pid" 2> /dev/null || true
-		wait "$pid" || true
+		traffic_answered
 	done
 	usable
 	whole
@@ -263,8 +261,9 @@ t_lwqe_early() {
 	trace_on
 	knob softib0 lwqe_early -1
 	ping_until 20 "$A" "$IP_B"
-	in_b ping -q -c 3 -i 0.3 -W 1 -s 60000 "$IP_A" || true
-	expect 10 "LWQE did not end the connection" trace_has 'LIVE -> ERROR reason=lwqe'
+	traffic_start "$B" -i 0.3 -s 60000 "$IP_A"
+	expect 20 "LWQE did not end the connection" trace_has 'LIVE -> ERROR reason=lwqe'
+	if traffic_end; then echo "note: pings came through all the same"; fi
 	faults_clear
 	usable
 	whole
@@ -315,13 +314,21 @@ t_destroy_slow() {
 	fault_down 20 destroy_qp_ms 1000
 }
 
-# Receive WRs that the HCA loses with a half-received message
+# A receive WR that the HCA loses with a half-received message: the wire is cut
+# in the middle of one, of 15 packets
 t_wqe_lost() {
+	local before
+
 	connect
+	before=$(counter softib0 half_lost)
 	knob softib0 lost -1
-	in_b ping -q -f -s 60000 -w 3 "$IP_A" > /dev/null 2>&1 || true
+	knob softib0 cut_after 8
+	traffic_start "$B" -i 0.2 -s 60000 "$IP_A"
+	expect 10 "the wire was not cut" counts softib0 link_drops 1
 	in_a ip link set "$IFA" down
 	gone softib0 20
+	if traffic_end; then echo "note: a ping came through before the cut"; fi
+	[ "$(counter softib0 half_lost)" -gt "$before" ] || fail "no WR was lost"
 	usable
 	in_a ip link set "$IFA" down
 	in_b ip link set "$IFB" down

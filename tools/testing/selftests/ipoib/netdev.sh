@@ -52,7 +52,7 @@ t_attributes() {
 		fail "rtnetlink does not show umcast"
 	in_a sh -c "echo 0 > /sys/class/net/$IFA/umcast"
 	[ "$(file "$A" "$IFA" umcast)" = 0 ] || fail "umcast cannot be cleared"
-	ip -n "$A" link del dev "$IFA" 2> /dev/null || true
+	refused ip -n "$A" link del dev "$IFA"
 	exists "$A" "$IFA" || fail "a parent was deleted"
 }
 
@@ -202,10 +202,11 @@ t_races() {
 		in_a sh -c 'while echo connected > /sys/class/net/ca/mode &&
 			echo datagram > /sys/class/net/ca/mode; do :; done' 2> /dev/null &
 		writers+=($!)
-		sleep 0.3
+		expect 10 "the writer does not write" \
+			ip netns exec "$A" grep -q connected /sys/class/net/ca/mode
 		in_a ip link del ca
 	done
-	wait "${writers[@]}" || true
+	wait "${writers[@]}"
 	ping_until 20 "$A" "$IP_B"
 }
 
