@@ -30,7 +30,7 @@ export ITER=${ITER:-1}
 # and those for two guests.
 OURS=(basic.sh)
 BRIEF=(drain.sh)
-OURS_ONCE=(netdev.sh drain.sh input.sh down.sh)
+OURS_ONCE=(rig.sh netdev.sh drain.sh input.sh down.sh)
 ONCE_KVER=6.12
 PAIRS=(interop.sh)
 PAIR_KVERS='6.12 7.3'
@@ -184,7 +184,8 @@ build() {
 	$QEMU/kbuild.sh "$1" tools/testing/softib "build/$1/.softib" &&
 	$QEMU/kbuild.sh "$1" tools/testing/swarm "build/$1/.swarm" &&
 	$QEMU/kbuild.sh "$1" . "build/$1/.driver" &&
-	ln -f "build/$1/.softib/softib.ko" "build/$1/.swarm/swarm.ko" \
+	ln -f "build/$1/.softib/softib.ko" "build/$1/.softib/badulp.ko" \
+		"build/$1/.swarm/swarm.ko" \
 		"build/$1/.driver/ib_ipoib.ko" "build/$1/"
 }
 

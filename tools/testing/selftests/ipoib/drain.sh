@@ -342,6 +342,10 @@ stock_is() {
 	[ "$(counter softib0 srq_outstanding)" -ge "$1" ]
 }
 
+deficit_beyond() {
+	[ "$(stat "$A" "$IFA" cm_stock_deficit)" -gt "$1" ]
+}
+
 # Receive WRs that the HCA refused are posted once it takes them.
 t_stock_refill() {
 	local stock refused
@@ -350,9 +354,9 @@ t_stock_refill() {
 	stock=$(awk '/softib0 srq_outstanding/ { print $3 }' "$TMP/census.idle")
 	refused=$(stat "$A" "$IFA" cm_stock_deficit)
 	knob softib0 fail_post_srq_recv 5
-	in_b ping -q -c 10 -i 0.2 -W 1 -s 60000 "$IP_A" || true
-	[ "$(stat "$A" "$IFA" cm_stock_deficit)" -gt "$refused" ] ||
-		fail "no receive WR was refused"
+	traffic_start "$B" -i 0.2 -s 60000 "$IP_A"
+	expect 10 "no receive WR was refused" deficit_beyond "$refused"
+	traffic_answered
 	expect 10 "the stock stays below $stock receive WRs" stock_is "$stock"
 	usable
 	whole
