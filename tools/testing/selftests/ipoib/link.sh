@@ -263,6 +263,8 @@ t_pkey_late() {
 	in_a ip link set ca up || fail "a missing P_Key fails open"
 	! has_carrier "$A" "$IFA" || fail "carrier without a P_Key"
 	operstate "$A" "$IFA" down || fail "operstate $(file "$A" "$IFA" operstate)"
+	# the default key, which is that of the SA, but not at the parent's index
+	echo "1 0xffff" > "$SOFTIB/softib0/pkeys"
 	echo "7 0x0123" > "$SOFTIB/softib0/pkeys"
 	expect 10 "the child has no carrier" has_carrier "$A" ca
 	broadcast_key "$A" ca 8123 || fail "the child's key is not a full member's"
@@ -277,6 +279,7 @@ t_pkey_late() {
 	expect 10 "no carrier" has_carrier "$A" "$IFA"
 	broadcast_key "$A" "$IFA" ffff || fail "the broadcast address has another key"
 	in_a ip link del ca
+	echo "1 0" > "$SOFTIB/softib0/pkeys"
 	echo "9 0" > "$SOFTIB/softib0/pkeys"
 	addresses
 	ping_until 20 "$A" "$IP_B"
