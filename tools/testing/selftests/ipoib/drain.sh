@@ -248,8 +248,12 @@ t_lwqe_dup_destroy() {
 	fault_down 20 lwqe_destroy -1
 }
 
+# rxe's own LWQEs, which come again and again; before 6.5 it has none
 t_lwqe_raw() {
-	in_order 20 lwqe_raw 1
+	case $(uname -r) in
+	6.1.*) fault_down 20 lwqe_raw 1 ;;
+	*) in_order 20 lwqe_raw 1 ;;
+	esac
 }
 
 t_lwqe_inline() {
