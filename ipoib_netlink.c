@@ -153,7 +153,7 @@ int ipoib_nl_newlink(struct net_device *dev, struct net *link_net,
 	if (err)
 		unregister_netdevice(dev);
 	else if (!ipoib_addr_known(ipoib_priv(dev)))
-		NL_SET_ERR_MSG(extack, "The port has no GID with this interface ID: no link until it has");
+		NL_SET_ERR_MSG(extack, "No link: no GID of the port has this interface ID");
 	return err;
 }
 
