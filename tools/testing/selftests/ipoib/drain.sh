@@ -366,6 +366,29 @@ t_stock_refill() {
 	whole
 }
 
+# A QP without LWQE may have taken WRs with it: new QPs get an SRQ that is whole.
+t_stock_renewed() {
+	local i lost pid
+
+	lost=$(counter softib0 srq_lost)
+	for ((i = 0; i < 5; i++)); do
+		connect
+		knob softib0 lost -1
+		knob softib0 lwqe_drop -1
+		ip netns exec "$B" ping -q -f -s 60000 -w 20 "$IP_A" > /dev/null 2>&1 &
+		pid=$!
+		sleep 0.5	# some traffic in flight
+		in_a ip link set "$IFA" down
+		gone softib0 20
+		kill "$pid" 2> /dev/null || true
+		wait "$pid" || true
+		usable
+		[ "$(counter softib0 srq_lost)" -eq "$lost" ] || break
+	done
+	[ "$i" -lt 5 ] || skip "no message was cut in the middle"
+	whole
+}
+
 # One deadline for all, not one for each: eight children whose LWQEs are lost
 t_many_deadlines() {
 	local i t0 took
@@ -426,5 +449,5 @@ run_cases rig dreq trace idle_age ifdown ifdown_traffic mode_change \
 	lwqe_delay_8s lwqe_delay_dreq lwqe_destroy lwqe_dup_destroy lwqe_raw \
 	lwqe_inline lwqe_early flush_swallowed flush_swallowed_once \
 	flush_delayed rx_flush_delayed post_send_fails modify_err_fails_once \
-	modify_err_fails destroy_slow wqe_lost stock_refill \
+	modify_err_fails destroy_slow wqe_lost stock_refill stock_renewed \
 	many_deadlines unload
