@@ -124,13 +124,10 @@ static bool ipoib_cm_tx_full(const struct ipoib_cm_tx *tx)
 static void ipoib_cm_tx_hold(struct ipoib_netdev *priv, struct ipoib_cm_tx *tx)
 {
 	lockdep_assert_held(&tx->lock);
-	/* A connection that is detached could not let go of it again. */
-	if (!tx->neigh || tx->stopped ||
-	    time_after(jiffies, tx->progress + IPOIB_CM_STALL))
+	if (time_after(jiffies, tx->progress + IPOIB_CM_STALL))
 		return;
-	tx->stopped = true;
-	atomic_inc(&priv->cm.held);
 	netif_stop_queue(priv->dev);
+	tx->stopped = true;
 	ipoib_stat_inc(priv, IPOIB_STAT_tx_queue_stopped);
 	mod_delayed_work(priv->port->cm.reap_wq, &tx->stall_work,
 			 IPOIB_CM_STALL);
@@ -305,20 +302,9 @@ void ipoib_cm_tx_discard(struct ipoib_cm_tx *tx)
 	local_bh_enable();
 }
 
-/* One connection less holds the queue; the last one wakes it. */
-static void ipoib_cm_tx_release(struct ipoib_netdev *priv)
-{
-	/* Ordered; pairs with the barrier in ipoib_ud_tx_wake(). */
-	if (!atomic_dec_and_test(&priv->cm.held))
-		return;
-	/* A datagram ring that is full wakes the queue when it is not. */
-	if (ipoib_is_open(priv) && !ipoib_ud_tx_is_full(&priv->ud))
-		netif_wake_queue(priv->dev);
-}
-
 /**
  * ipoib_cm_tx_wake() - let go of the transmit queue
- * @tx: the connection
+ * @tx: the connection; attached or being detached
  *
  * Context: any but hard interrupt; RCU read side.
  */
@@ -327,13 +313,13 @@ void ipoib_cm_tx_wake(struct ipoib_cm_tx *tx)
 	struct ipoib_netdev *priv;
 	bool stopped;
 
-	priv = rcu_dereference(tx->conn.netdev);
 	spin_lock_bh(&tx->lock);
 	stopped = tx->stopped;
 	tx->stopped = false;
 	spin_unlock_bh(&tx->lock);
+	priv = rcu_dereference(tx->conn.netdev);
 	if (stopped && priv)
-		ipoib_cm_tx_release(priv);
+		netif_wake_queue(priv->dev);
 }
 
 /**

@@ -112,7 +112,7 @@ sys.exit(bits <= 0)' <<< "$out"
 
 # host_rc: connected QPs of the port
 host_rc() {
-	awk '/ type 2 / { n++ } END { print n + 0 }' $SOFTIB/softib0/qps
+	grep -c ' type 2 ' $SOFTIB/softib0/qps || true
 }
 
 host_no_rc() {
@@ -143,28 +143,20 @@ host_same() {
 	[ "$(host_census)" = "$(cat /run/census)" ]
 }
 
-# host_diff: how the census differs; fails only if that cannot be told
-host_diff() {
-	host_census > /run/census.now
-	diff /run/census /run/census.now || [ $? -eq 1 ]
-}
-
 host_back() {
 	host_wait "$1" host_same || {
-		host_diff
+		host_census | diff /run/census -
 		cat $SOFTIB/softib0/qps
 		return 1
 	}
 }
 
-HOST_CLEAN='cq_overflow post_overrun ud_too_long ah_dead_sends poison_freed
-	poison_written poison_reposted'
-
 # host_clean: the port saw no buffer misused and no completion queue overrun
 host_clean() {
 	local c v rc=0
 
-	for c in $HOST_CLEAN; do
+	for c in cq_overflow ud_too_long ah_dead_sends poison_freed poison_written \
+		poison_reposted; do
 		v=$(softib_counter 0 "$c")
 		[ "${v:-0}" -eq 0 ] || {
 			echo "$c $v"
