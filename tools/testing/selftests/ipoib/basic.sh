@@ -236,8 +236,7 @@ t_mode_flip() {
 		mode "$B" "$IFB" datagram
 		ping_until 20 "$B" "$IP_A"
 	done
-	kill "$pid" 2> /dev/null || true
-	wait "$pid" || true
+	pings_end "$pid"
 	modes datagram
 	ping_both 1000
 }

@@ -177,8 +177,7 @@ t_ifdown_traffic() {
 		gone softib0 10
 		addresses
 		links_up
-		kill "$pid" 2> /dev/null || true
-		wait "$pid" || true
+		pings_end "$pid"
 	done
 	usable
 	whole
@@ -240,7 +239,7 @@ t_lwqe_inline() {
 t_lwqe_early() {
 	knob softib0 lwqe_early -1
 	ping_until 20 "$A" "$IP_B"
-	in_b ping -q -c 3 -i 0.3 -W 1 -s 60000 "$IP_A" || true
+	any_answer in_b ping -q -c 3 -i 0.3 -W 1 -s 60000 "$IP_A"
 	faults_clear
 	usable
 	whole
@@ -283,7 +282,7 @@ t_destroy_slow() {
 t_wqe_lost() {
 	connect
 	knob softib0 lost -1
-	in_b ping -q -f -s 60000 -w 3 "$IP_A" > /dev/null 2>&1 || true
+	any_answer in_b ping -q -f -s 60000 -w 3 "$IP_A"
 	in_a ip link set "$IFA" down
 	gone softib0 20
 	usable

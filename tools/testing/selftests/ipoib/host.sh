@@ -112,7 +112,7 @@ sys.exit(bits <= 0)' <<< "$out"
 
 # host_rc: connected QPs of the port
 host_rc() {
-	grep -c ' type 2 ' $SOFTIB/softib0/qps || true
+	awk '/ type 2 / { n++ } END { print n + 0 }' $SOFTIB/softib0/qps
 }
 
 host_no_rc() {

@@ -347,6 +347,24 @@ ping_until() {
 		ip netns exec "$2" ping -q -c 1 -W 1 -s "${4:-56}" "$3"
 }
 
+# any_answer COMMAND...: pings of which some, all or none may be answered, but which
+# can run: ping's status is 2 where they cannot
+any_answer() {
+	local rc=0
+
+	"$@" || rc=$?
+	[ $rc -le 1 ] || fail "status $rc: $*"
+}
+
+# pings_end PID: end pings in the background, unless their time has ended them
+pings_end() {
+	local rc=0
+
+	if ! kill "$1" 2> /dev/null; then echo "the pings have ended"; fi
+	wait "$1" || rc=$?
+	[ $rc -le 1 ] || [ $rc -eq 143 ] || fail "the pings: status $rc"
+}
+
 # big_ping NETNS ADDRESS: does it go unfragmented, that is by a connection? What
 # the datagram fallback has taught the route is forgotten first.
 big_ping() {
@@ -424,7 +442,7 @@ counter() {
 
 # rc_qps DEVICE: connected QPs that exist
 rc_qps() {
-	grep -c ' type 2 ' "$SOFTIB/$1/qps" || true
+	awk '/ type 2 / { n++ } END { print n + 0 }' "$SOFTIB/$1/qps"
 }
 
 # What must come back to where it was. Address handles come and go with
@@ -457,7 +475,9 @@ baseline() {
 back_to() {
 	if ! until_true "$2" same_census "$TMP/census.$1" "${3-}"; then
 		echo "census $1, before and after:"
-		census "${3-}" | diff "$TMP/census.$1" - || true
+		if census "${3-}" | diff "$TMP/census.$1" -; then
+			echo "(the same by now)"
+		fi
 		cat "$SOFTIB"/*/qps
 		fail "not back at the census within $(($2 * SCALE)) s"
 	fi
