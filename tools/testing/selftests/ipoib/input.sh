@@ -102,11 +102,11 @@ t_foreign_parent() {
 	ping_until 20 "$A" "$IP_B"
 }
 
-# The UD QP of A, from its link-layer address.
+# qpn_a [INTERFACE]: its UD QP, or that of $IFA, from its link-layer address
 qpn_a() {
 	local hex
 
-	hex=$(in_a cat "/sys/class/net/$IFA/address" | tr -d :)
+	hex=$(in_a cat "/sys/class/net/${1:-$IFA}/address" | tr -d :)
 	echo "0x${hex:2:6}"
 }
 
@@ -275,6 +275,34 @@ t_req_down() {
 	ping_until 20 "$A" "$IP_B" 60000
 }
 
+has_mads() {
+	[ "$(counter softib0 mad_received)" -ge "$1" ]
+}
+
+# REQs while an interface leaves: its UD QP is destroyed, its CQs take their time,
+# and its listeners are destroyed last.
+t_req_leaving() {
+	local pid qpn mads
+
+	in_a ip link add link "$IFA" name ca type ipoib
+	in_a ip link set ca up
+	expect 10 "no carrier on ca" has_carrier "$A" ca
+	qpn=$(qpn_a ca)
+	grep -q "qpn $qpn " "$SOFTIB/softib0/qps" || fail "no QP $qpn"
+	knob softib0 cmd_us 3000000
+	in_a ip link del ca &
+	pid=$!
+	expect 30 "the QP of ca stays" sh -c "! grep -q 'qpn $qpn ' $SOFTIB/softib0/qps"
+	mads=$(counter softib0 mad_received)
+	req --qpn "$qpn" --count 10 --private "$(private 0x123 65524)"
+	expect 10 "no REQ has arrived" has_mads $((mads + 10))
+	kill -0 "$pid" || fail "ca was gone before the REQs came"
+	wait "$pid"
+	faults_clear
+	ping_until 20 "$A" "$IP_B" 60000
+	port_clean
+}
+
 t_unload() {
 	unload ib_ipoib
 	expect 10 "QPs are left: $(cat "$SOFTIB"/*/qps)" no_connections
@@ -283,4 +311,5 @@ t_unload() {
 
 run_cases rig mode_strings mtu pkeys foreign_parent ud_control ud_runts \
 	ud_unknown_types ud_flood transmit_garbage req_control req_bad_private \
-	req_foreign_pkey req_transport req_flood req_down unload
+	req_foreign_pkey req_transport req_flood req_down req_leaving \
+	unload
