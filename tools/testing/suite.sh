@@ -213,24 +213,39 @@ follow() {
 	done 3> "$results/$1.ktap"
 }
 
-# launch NAME COMMAND...: in a process group of its own, so that stop ends all
-launch() {
-	local name=$1
+# attempt NAME COMMAND...
+attempt() {
+	local name=$1 rc
 
 	shift
+	export RESULTS=$results/$name.files
+	mkdir -p "$RESULTS"
+	"$@" 2> "$results/$name.log" < /dev/null | follow "$name"
+	rc=${PIPESTATUS[0]}
+	if [ "$rc" -ne 0 ] && [ "$rc" -ne 4 ] &&
+		! grep -q '^ *not ok ' "$results/$name.ktap"; then
+		tail -n 15 "$results/$name.log"
+		echo "not ok 0 $name ended with status $rc" >> "$results/$name.ktap"
+	fi
+	[ "$rc" -eq 0 ] || [ "$rc" -eq 4 ]
+}
+
+# launch NAME COMMAND...: in a process group of its own, so that stop ends all. A
+# guest that died of the emulator says nothing about what it ran: once more.
+launch() {
 	(
-		export RESULTS=$results/$name.files
-		mkdir -p "$RESULTS"
-		"$@" 2> "$results/$name.log" < /dev/null | follow "$name"
-		rc=${PIPESTATUS[0]}
-		if [ "$rc" -ne 0 ] && [ "$rc" -ne 4 ] &&
-			! grep -q '^ *not ok ' "$results/$name.ktap"; then
-			tail -n 15 "$results/$name.log"
-			echo "not ok 0 $name ended with status $rc" >> "$results/$name.ktap"
-		fi
-		say "[$name] done"
+		for again in 1 2 ''; do
+			if attempt "$@" || [ -z "$again" ] ||
+				! fault=$($QEMU/emulator-fault "$results/$1.files"/guest*/console*.log); then
+				break
+			fi
+			say "[$1] $fault; once more"
+			mkdir "$results/$1.fault$again"
+			mv "$results/$1".{files,ktap,log} "$results/$1.fault$again/"
+		done
+		say "[$1] done"
 	) &
-	running[$!]=$name
+	running[$!]=$1
 }
 
 # A pair of guests takes two places.

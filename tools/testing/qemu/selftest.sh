@@ -97,7 +97,7 @@ dying_qemu() {
 }
 
 echo "KTAP version 1"
-echo "1..22"
+echo "1..25"
 
 # Bad input ends before anything boots, with one line.
 rig 1 "$T/none.sh"
@@ -115,6 +115,17 @@ judged() {
 check judge_clean judged "[ 1.0] ib0: link becomes ready" "[ 1.1] rdma_rxe: loaded"
 check judge_kasan eval '! judged "[ 1.0] BUG: KASAN: slab-use-after-free in x+0x1/0x2"'
 check judge_lockdep eval '! judged "[ 1.0] WARNING: possible circular locking dependency detected"'
+
+# died BYTES: does a guest that died of int3 after these bytes count as the emulator's?
+died() {
+	printf '%s\n' "[ 1.0] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI" \
+		"[ 1.1] RIP: 0010:some_function+0x3f/0x1060" "[ 1.2] Code: 38 $1 <0c> 05" > "$TMP/console.log"
+	"$RIG_DIR/emulator-fault" "$TMP/console.log" > "$TMP/out" 2> "$TMP/err"
+}
+check emulator_fault died e9
+check real_breakpoint eval '! died cc'
+echo "[ 1.0] BUG: kernel NULL pointer dereference" > "$TMP/console.log"
+check other_death eval '! "$RIG_DIR/emulator-fault" "$TMP/console.log" "$TMP/none.log"'
 
 # One boot, the first of which dies, and in it good and bad tests together.
 dying_qemu 1
