@@ -78,6 +78,10 @@ check:
 explore mutate:
 	@$(MAKE) -s -C tools/testing/model $@
 
+# Is it seen when a rule of the driver is broken? GUARDS="window idle-ageing"
+guards:
+	@tools/testing/guards/guards.py $(GUARDS)
+
 stats:
 	@tools/testing/checks/stats.sh
 
@@ -102,9 +106,10 @@ help:
 	@echo '  selftest      one kernel: KERNEL=6.12 DRIVER=ours TESTS="basic.sh"'
 	@echo '  explore       every state of the drain engine, in user space (no root)'
 	@echo '  mutate        are defects of the drain engine seen by that? (no root)'
+	@echo '  guards        are broken rules of the driver seen by the cases? (long)'
 	@echo '  check         sparse, W=1, checkpatch, shellcheck and the house rules'
 	@echo '  stats         figures of size and their budgets'
-	@echo 'Variables: KDIR KVER INSTALL_MOD_PATH DESTDIR ITER DRIVER KERNEL TESTS'
+	@echo 'Variables: KDIR KVER INSTALL_MOD_PATH DESTDIR ITER DRIVER KERNEL TESTS GUARDS'
 
 .PHONY: all debug kdir install uninstall dkms-install demo test selftest check \
-	explore mutate stats clean help
+	explore mutate guards stats clean help

@@ -13,7 +13,10 @@
  *   4. ipoib_neigh.lock
  *   5. ipoib_cm_tx.lock; ipoib_cm_rx.lock (interrupts off)
  *   6. ipoib_cm_port.lock (lists of connections)
- *   7. ipoib_drain.lock (interrupts off)
+ *   7. ipoib_cm_ring.lock
+ *   8. ipoib_drain.lock (interrupts off)
+ *
+ * ipoib_cm_ring.fill_lock is a mutex of workers that hold none of these.
  *
  * Work queues: work on &struct ipoib_netdev.wq never takes rtnl and may be
  * flushed under it; work on ipoib_rtnl_wq may take rtnl, holds a reference to
@@ -96,6 +99,7 @@ enum ipoib_event_bit {
  * @events: bits of enum ipoib_event_bit that wait for @event_work
  * @event_work: on ipoib_rtnl_wq; acts on @events
  * @dead: set once when the HCA is gone; no verbs but destroy from then on
+ * @kept: the HCA did not destroy the datagram QP of a netdev
  * @cm: the connected-mode side
  * @stats: indexed by enum ipoib_port_stat
  */
@@ -112,6 +116,7 @@ struct ipoib_port {
 	unsigned long events;
 	struct work_struct event_work;
 	bool dead;
+	bool kept;
 	struct ipoib_cm_port cm;
 	atomic64_t stats[IPOIB_PORT_STAT_COUNT];
 };
@@ -127,6 +132,7 @@ enum ipoib_netdev_flag {
 	IPOIB_F_CHILD_RTNL,	/* made by rtnetlink */
 	IPOIB_F_REMOVING,	/* unregister has begun */
 	IPOIB_F_ADDR_SET,	/* the interface ID was given by the administrator */
+	IPOIB_F_RESTART,	/* the timeout work restarts without a look */
 };
 
 /**
@@ -147,7 +153,8 @@ enum ipoib_netdev_flag {
  * @admin_mtu: the MTU that was asked for in datagram mode; under rtnl
  * @wq: ordered; joins, leaves, ageing; never takes rtnl
  * @link_work: on ipoib_rtnl_wq; brings MTU and carrier in line with the link
- * @timeout_work: on ipoib_rtnl_wq; restarts after a transmit time-out
+ * @timeout_work: on ipoib_rtnl_wq; restarts, after a transmit time-out only if
+ *	no completion is found
  * @delete_work: on ipoib_rtnl_wq; unregisters a child for delete_child
  * @pmtu_work: on the interface's queue; answers the senders in @pmtu_queue
  * @pmtu_queue: packets that were too long; at most IPOIB_PMTU_QUEUE_LEN
@@ -218,10 +225,12 @@ void ipoib_netdev_setup(struct net_device *dev);
 struct net_device *ipoib_netdev_alloc(const char *name);
 int ipoib_netdev_bind(struct ipoib_netdev *priv, struct ipoib_port *port,
 		      struct ipoib_netdev *parent, u16 pkey);
+int ipoib_netdev_register(struct ipoib_netdev *priv);
 void ipoib_link_update(struct ipoib_netdev *priv);
 void ipoib_rtnl_work_queue(struct ipoib_netdev *priv, struct work_struct *work);
 int ipoib_set_mode(struct ipoib_netdev *priv, bool connected,
 		   struct netlink_ext_ack *extack);
+bool ipoib_addr_known(struct ipoib_netdev *priv);
 int ipoib_restart(struct ipoib_netdev *priv);
 void ipoib_restart_async(struct ipoib_netdev *priv);
 void ipoib_pmtu_feedback(struct ipoib_netdev *priv, struct sk_buff *skb,

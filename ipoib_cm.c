@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* Connected mode: what belongs to a port and to a netdev as a whole. */
 #include <linux/hrtimer.h>
-#include <linux/moduleparam.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <net/page_pool/helpers.h>
 
@@ -51,8 +52,10 @@ static void ipoib_cm_drain_work(struct work_struct *work)
 {
 	struct ipoib_cm_port *cm = container_of(work, struct ipoib_cm_port,
 						drain_work);
+	unsigned int noio = memalloc_noio_save();
 
 	ipoib_drain_run(&cm->drain);
+	memalloc_noio_restore(noio);
 }
 
 static enum hrtimer_restart ipoib_cm_drain_timer(struct hrtimer *timer)
@@ -200,11 +203,26 @@ static void ipoib_cm_drop_rings(struct ipoib_cm_port *cm)
 	spin_unlock_bh(&cm->lock);
 	if (ring)
 		ipoib_cm_ring_put(ring);
+	/* A refill under way holds rings, too. */
 	cancel_delayed_work_sync(&cm->refill_work);
 	/* Rings are freed by work that is queued after a grace period. */
 	rcu_barrier();
 	flush_workqueue(cm->reap_wq);
-	WARN_ON(!xa_empty(&cm->rings));
+	/* SRQs raise events until they are destroyed. */
+	cancel_delayed_work_sync(&cm->refill_work);
+	WARN_ON(!cm->nkept && !xa_empty(&cm->rings));
+}
+
+/* CQs that QPs are left on stay, as do those that the HCA does not destroy. */
+static void ipoib_cm_destroy_cqs(struct ipoib_cm_port *cm)
+{
+	int kept = !!ib_destroy_cq_user(cm->send_cq, NULL);
+
+	kept += !!ib_destroy_cq_user(cm->recv_cq, NULL);
+	spin_lock_bh(&cm->lock);
+	while (kept--)
+		ipoib_cm_keep(cm);
+	spin_unlock_bh(&cm->lock);
 }
 
 static int ipoib_cm_port_setup(struct ipoib_port *port)
@@ -243,8 +261,9 @@ static int ipoib_cm_port_setup(struct ipoib_port *port)
 	cm->closing = true;
 	ipoib_cm_napi_stop(cm);
 	ipoib_cm_drop_rings(cm);
-	ib_destroy_cq(cm->send_cq);
-	ib_destroy_cq(cm->recv_cq);
+	ipoib_cm_destroy_cqs(cm);
+	if (cm->nkept)
+		return err;
 free_dev:
 	ipoib_free_netdev_dummy(cm->napi_dev);
 free_pool:
@@ -303,21 +322,25 @@ static bool ipoib_cm_is_idle(struct ipoib_cm_port *cm)
 	return idle;
 }
 
-/**
- * ipoib_cm_port_uninit() - undo ipoib_cm_port_init()
- * @port: the port; its last netdev has run its destructor
- *
- * Waits for all connections: one deadline in total, for they drain side by
- * side, plus the time that the HCA takes to destroy their QPs.
- *
- * Context: process, no rtnl.
+/*
+ * The HCA keeps objects, which may call handlers and receive into buffers. So
+ * all that is left of the port stays where it is, at rest. The HCA goes now, or
+ * this module is being unloaded already: in either case pins are of no use.
  */
-void ipoib_cm_port_uninit(struct ipoib_port *port)
+static void ipoib_cm_port_leak(struct ipoib_port *port)
 {
 	struct ipoib_cm_port *cm = &port->cm;
 
-	if (!cm->capable)
-		return;
+	dev_err(&port->ca->dev, "port %u: %u objects are kept for good\n",
+		port->num, cm->nkept);
+	while (cm->npins) {
+		cm->npins--;
+		module_put(THIS_MODULE);
+	}
+}
+
+static void ipoib_cm_port_teardown(struct ipoib_cm_port *cm)
+{
 	spin_lock_bh(&cm->lock);
 	cm->closing = true;
 	spin_unlock_bh(&cm->lock);
@@ -329,15 +352,37 @@ void ipoib_cm_port_uninit(struct ipoib_port *port)
 	hrtimer_cancel(&cm->drain_timer);
 	cancel_work_sync(&cm->drain_work);
 	ipoib_cm_drop_rings(cm);
-	WARN(cm->nkept, "%s: %u QPs could not be destroyed\n", cm->name,
-	     cm->nkept);
-	ib_destroy_cq(cm->send_cq);
-	ib_destroy_cq(cm->recv_cq);
+	ipoib_cm_destroy_cqs(cm);
+	if (cm->nkept)
+		return;
 	ipoib_free_netdev_dummy(cm->napi_dev);
 	page_pool_destroy(cm->pool);
 	ipoib_cm_destroy_queues(cm);
 	ipoib_cm_qps_uninit(cm);
 	xa_destroy(&cm->rings);
+}
+
+/**
+ * ipoib_cm_port_uninit() - undo ipoib_cm_port_init()
+ * @port: the port; its last netdev has run its destructor
+ *
+ * Waits for all connections: one deadline in total, for they drain side by
+ * side, plus the time that the HCA takes to destroy their QPs.
+ *
+ * Context: process, no rtnl.
+ * Return: true; or false if the HCA has kept something, so that port and PD
+ * must be kept, too.
+ */
+bool ipoib_cm_port_uninit(struct ipoib_port *port)
+{
+	struct ipoib_cm_port *cm = &port->cm;
+
+	if (cm->capable)
+		ipoib_cm_port_teardown(cm);
+	if (!cm->nkept)
+		return true;
+	ipoib_cm_port_leak(port);
+	return false;
 }
 
 /**

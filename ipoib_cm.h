@@ -37,6 +37,27 @@ struct sa_path_rec;
 #define IPOIB_CM_RD_ATOMIC	4	/* as in the field; no RDMA is ever used */
 
 /**
+ * struct ipoib_cm_flood - who takes how much of the receive stock
+ *
+ * All but @low belongs to the poller of the receive CQ.
+ *
+ * @low: the stock is low; lockless
+ * @window: number of the present window of as many packets as the SRQ is deep
+ * @taken: packets in it
+ * @most: of these, what @lead took
+ * @lead: the netdev that took most in this window; a key, never followed
+ * @hog: the netdev that took most in the last window; a key, too
+ */
+struct ipoib_cm_flood {
+	bool low;
+	u32 window;
+	u32 taken;
+	u32 most;
+	const struct ipoib_netdev *lead;
+	const struct ipoib_netdev *hog;
+};
+
+/**
  * struct ipoib_cm_port - connected-mode side of a port
  * @name: HCA and port, for messages and traces
  * @capable: RC and enough scatter/gather entries: connected mode is offered
@@ -54,13 +75,16 @@ struct sa_path_rec;
  * @srq_ring: ring of the current SRQ generation; NULL without SRQs; written by
  *	@refill_work under @lock
  * @has_srq: the HCA has SRQs
- * @low: an SRQ reported that its stock is low
+ * @flood: protects the stock of the SRQ
  * @pool: pages of receive buffers; only the poller of @recv_cq allocates
  * @lock: guards @rx_conns, @tx_conns, the counts and the credits, and
  *	&struct ipoib_cm_netdev; BH
  * @rx_conns: @tx_conns: connections that have not been released
  * @nrx: @ntx: their numbers
- * @nkept: connections that are kept for ever because their QP is
+ * @nattached: passive ones that have a netdev
+ * @nkept: QPs, SRQs and CQs that the HCA did not destroy; what they name is kept
+ * @npins: references to this module for them: the HCA calls their handlers
+ * @refused: the last QP could not be destroyed, for all tries; lockless
  * @recv_credits: entries of @recv_cq that no own ring has reserved
  * @send_credits: entries of @send_cq that no active connection has reserved
  * @send_debt: entries that a destroyed QP may still occupy; they become
@@ -97,14 +121,17 @@ struct ipoib_cm_port {
 	atomic_t nrings;
 	struct ipoib_cm_ring *srq_ring;
 	bool has_srq;
-	bool low;
+	struct ipoib_cm_flood flood;
 	struct page_pool *pool;
 	spinlock_t lock;
 	struct list_head rx_conns;
 	struct list_head tx_conns;
 	unsigned int nrx;
 	unsigned int ntx;
+	unsigned int nattached;
 	unsigned int nkept;
+	unsigned int npins;
+	bool refused;
 	u32 recv_credits;
 	u32 send_credits;
 	u32 send_debt;
@@ -131,11 +158,16 @@ struct ipoib_cm_port {
  *	netdev and reject while it is down
  * @accepting: the interface is up and takes REQs
  * @nrx: passive connections that are attached
+ * @window: @taken: packets received in that window of &struct ipoib_cm_flood
+ * @held: active connections that hold the transmit queue back
  */
 struct ipoib_cm_netdev {
 	struct ib_cm_id *listen[IPOIB_CM_NSIDS];
 	bool accepting;
 	unsigned int nrx;
+	u32 window;
+	u32 taken;
+	atomic_t held;
 };
 
 extern unsigned int ipoib_rx_idle_timeout;	/* seconds */
@@ -145,7 +177,7 @@ extern const u64 ipoib_cm_sids[IPOIB_CM_NSIDS];
 
 /* ipoib_cm.c */
 int ipoib_cm_port_init(struct ipoib_port *port);
-void ipoib_cm_port_uninit(struct ipoib_port *port);
+bool ipoib_cm_port_uninit(struct ipoib_port *port);
 void ipoib_cm_port_dead(struct ipoib_port *port);
 void ipoib_cm_netdev_init(struct ipoib_netdev *priv);
 void ipoib_cm_netdev_destroy(struct ipoib_netdev *priv);

@@ -10,6 +10,7 @@
 #include "ipoib_cm_drain.h"
 #include "ipoib_cm_state.h"
 
+struct ipoib_cm_port;
 struct ipoib_netdev;
 struct ipoib_port;
 
@@ -18,16 +19,26 @@ int ipoib_cm_rx_handler(struct ib_cm_id *id, const struct ib_cm_event *event);
 int ipoib_cm_rx_napi(struct napi_struct *napi, int budget);
 void ipoib_cm_rx_close(struct ipoib_cm_rx *rx, enum ipoib_drain_reason reason,
 		       bool lwqe);
+void ipoib_cm_rx_detach(struct ipoib_cm_rx *rx);
 void ipoib_cm_rx_stop(struct ipoib_netdev *priv);
 void ipoib_cm_rx_dead(struct ipoib_port *port);
 void ipoib_cm_rx_age(struct work_struct *work);
 
-/* ipoib_cm_reap.c: surroundings of the drain engine */
+/* ipoib_cm_flood.c: protection of the receive stock */
+bool ipoib_cm_flood_drop(struct ipoib_cm_port *cm, struct ipoib_netdev *priv);
+void ipoib_cm_flood_low(struct ipoib_cm_port *cm);
+bool ipoib_cm_flood_is_low(const struct ipoib_cm_port *cm);
+void ipoib_cm_flood_empty(struct ipoib_cm_port *cm);
+
+/* ipoib_cm_reap.c: surroundings of the drain engine, ends of QPs */
 extern const struct ipoib_drain_ops ipoib_cm_drain_ops;
 void ipoib_cm_err_work(struct work_struct *work);
 void ipoib_cm_reap_work(struct work_struct *work);
+void ipoib_cm_keep(struct ipoib_cm_port *cm);
+int ipoib_cm_destroy_qp(struct ipoib_cm_conn *conn);
 int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx);
 void ipoib_cm_rx_gone(struct ipoib_cm_rx *rx);
+void ipoib_cm_rx_poke(struct ipoib_cm_port *cm);
 
 /* ipoib_cm_tx.c: sends and their completions */
 int ipoib_cm_tx_napi(struct napi_struct *napi, int budget);

@@ -11,9 +11,7 @@
 #include "ipoib_cm_conn.h"
 #include "ipoib_cm_state.h"
 
-#define IPOIB_CM_TX_TRIES	6	/* REQs of one connection */
-#define IPOIB_CM_TX_DELAY	HZ	/* before the second REQ to a peer that is down */
-#define IPOIB_CM_TX_STEADY	HZ	/* up for that long: to fail is no habit */
+#define IPOIB_CM_TX_TRIES	4	/* REQs of one connection */
 #define IPOIB_CM_TX_WALK	32	/* connections acted on at a time */
 #define IPOIB_CM_RETRY_COUNT	3	/* of the RC transport; TCP does the rest */
 #define IPOIB_CM_TIMEOUT	20	/* response times: 4.096 us << 20 = 4.3 s */
@@ -38,7 +36,7 @@ static void ipoib_cm_tx_tell(struct ipoib_cm_tx *tx, enum ipoib_cm_tx_flag flag)
 /**
  * ipoib_cm_tx_close() - end an active connection
  * @tx: the connection; it cannot be released during the call
- * @why: bits of IPOIB_CM_TX_F_FAILED and IPOIB_CM_TX_F_QUIET
+ * @why: bits of IPOIB_CM_TX_F_FAILED, _REFUSED and _QUIET
  *
  * Context: any but hard interrupt.
  */
@@ -46,6 +44,8 @@ void ipoib_cm_tx_close(struct ipoib_cm_tx *tx, unsigned int why)
 {
 	if (why & BIT(IPOIB_CM_TX_F_FAILED))
 		set_bit(IPOIB_CM_TX_F_FAILED, &tx->flags);
+	if (why & BIT(IPOIB_CM_TX_F_REFUSED))
+		set_bit(IPOIB_CM_TX_F_REFUSED, &tx->flags);
 	if (why & BIT(IPOIB_CM_TX_F_QUIET))
 		set_bit(IPOIB_CM_TX_F_QUIET, &tx->flags);
 	ipoib_cm_tx_tell(tx, IPOIB_CM_TX_F_CLOSE);
@@ -87,13 +87,14 @@ static void ipoib_cm_tx_unlink(struct ipoib_cm_tx *tx)
 	struct ipoib_cm_port *cm = &tx->conn.port->cm;
 	struct ipoib_neigh *neigh;
 
-	rcu_read_lock();
-	ipoib_cm_tx_wake(tx);
-	rcu_read_unlock();
+	/* From here on it does not stop the queue, so that it need not wake it. */
 	spin_lock_bh(&tx->lock);
 	neigh = tx->neigh;
 	tx->neigh = NULL;
 	spin_unlock_bh(&tx->lock);
+	rcu_read_lock();
+	ipoib_cm_tx_wake(tx);
+	rcu_read_unlock();
 	spin_lock_bh(&cm->lock);
 	RCU_INIT_POINTER(tx->conn.netdev, NULL);
 	spin_unlock_bh(&cm->lock);
@@ -152,7 +153,8 @@ static void ipoib_cm_tx_rep(struct ipoib_cm_tx *tx,
 
 	if (ipoib_cm_data_parse(event->private_data, IB_CM_REP_PRIVATE_DATA_SIZE,
 				&qpn, &mtu)) {
-		ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED));
+		ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED) |
+				      BIT(IPOIB_CM_TX_F_REFUSED));
 		return;
 	}
 	spin_lock_bh(&tx->lock);
@@ -173,8 +175,8 @@ static void ipoib_cm_tx_count_rejected(struct ipoib_cm_tx *tx)
 	rcu_read_unlock();
 }
 
-/* Send another REQ after @delay. Return: false if there were enough of them. */
-static bool ipoib_cm_tx_redial(struct ipoib_cm_tx *tx, unsigned long delay)
+/* Send another REQ. Return: false if there were enough of them. */
+static bool ipoib_cm_tx_redial(struct ipoib_cm_tx *tx)
 {
 	bool again;
 
@@ -182,19 +184,10 @@ static bool ipoib_cm_tx_redial(struct ipoib_cm_tx *tx, unsigned long delay)
 	again = tx->state == IPOIB_CM_TX_REQ && tx->tries < IPOIB_CM_TX_TRIES;
 	if (again) {
 		set_bit(IPOIB_CM_TX_F_AGAIN, &tx->flags);
-		mod_delayed_work(tx->conn.port->cm.reap_wq, &tx->work, delay);
+		ipoib_cm_tx_kick(tx);
 	}
 	spin_unlock_bh(&tx->lock);
 	return again;
-}
-
-/*
- * The peer is down, or silent: datagrams do not reach it either. So packets
- * wait, which costs less than a path MTU that stays low when it is back.
- */
-static bool ipoib_cm_tx_redial_later(struct ipoib_cm_tx *tx)
-{
-	return ipoib_cm_tx_redial(tx, IPOIB_CM_TX_DELAY << (tx->tries - 1));
 }
 
 static bool ipoib_cm_tx_next_sid(struct ipoib_cm_tx *tx)
@@ -202,24 +195,36 @@ static bool ipoib_cm_tx_next_sid(struct ipoib_cm_tx *tx)
 	if (tx->sid + 1 >= IPOIB_CM_NSIDS)
 		return false;
 	tx->sid++;
-	return ipoib_cm_tx_redial(tx, 0);
+	return ipoib_cm_tx_redial(tx);
 }
 
+/*
+ * What a new QP or the other service ID may cure is tried at once; how long to
+ * wait after anything else is the neighbour's to say, which outlives us.
+ */
 static void ipoib_cm_tx_rej(struct ipoib_cm_tx *tx, enum ib_cm_rej_reason reason)
 {
+	unsigned int why = BIT(IPOIB_CM_TX_F_FAILED) | BIT(IPOIB_CM_TX_F_QUIET);
 	bool again = false;
 
-	if (reason == IB_CM_REJ_STALE_CONN)
-		again = ipoib_cm_tx_redial(tx, 0);
-	else if (reason == IB_CM_REJ_INVALID_SERVICE_ID)
+	switch (reason) {
+	case IB_CM_REJ_STALE_CONN:
+		again = ipoib_cm_tx_redial(tx);
+		break;
+	case IB_CM_REJ_INVALID_SERVICE_ID:
 		again = ipoib_cm_tx_next_sid(tx);
-	else if (reason == IB_CM_REJ_UNSUPPORTED)
-		again = ipoib_cm_tx_redial_later(tx);
+		break;
+	case IB_CM_REJ_UNSUPPORTED:
+	case IB_CM_REJ_TIMEOUT:
+		break;
+	default:
+		why |= BIT(IPOIB_CM_TX_F_REFUSED);
+		break;
+	}
 	if (again)
 		return;
 	ipoib_cm_tx_count_rejected(tx);
-	ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED) |
-			      BIT(IPOIB_CM_TX_F_QUIET));
+	ipoib_cm_tx_close(tx, why);
 }
 
 static int ipoib_cm_tx_handler(struct ib_cm_id *id,
@@ -239,9 +244,8 @@ static int ipoib_cm_tx_handler(struct ib_cm_id *id,
 		ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_QUIET));
 		break;
 	case IB_CM_REQ_ERROR:
-		if (!ipoib_cm_tx_redial_later(tx))
-			ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED) |
-					      BIT(IPOIB_CM_TX_F_QUIET));
+		ipoib_cm_tx_close(tx, BIT(IPOIB_CM_TX_F_FAILED) |
+				      BIT(IPOIB_CM_TX_F_QUIET));
 		break;
 	case IB_CM_DREQ_ERROR:
 	case IB_CM_DREP_RECEIVED:
@@ -395,7 +399,6 @@ static void ipoib_cm_tx_now_up(struct ipoib_cm_tx *tx)
 
 	spin_lock_bh(&tx->lock);
 	tx->progress = jiffies;
-	tx->up_since = jiffies;
 	ipoib_cm_tx_set_state(tx, IPOIB_CM_TX_UP);
 	spin_unlock_bh(&tx->lock);
 
@@ -421,12 +424,10 @@ static int ipoib_cm_tx_destroy(struct ipoib_cm_tx *tx)
 	tx->conn.id = NULL;
 	if (!tx->conn.qp)
 		return 0;
-	err = ib_destroy_qp(tx->conn.qp);
-	if (err)
-		return err;
-	ipoib_cm_conn_unhash(&tx->conn);
-	tx->conn.qp = NULL;
-	return 0;
+	err = ipoib_cm_destroy_qp(&tx->conn);
+	if (!err)
+		tx->conn.qp = NULL;
+	return err;
 }
 
 /* A REJ that another QP or service ID may cure: begin anew. */
@@ -448,16 +449,11 @@ static int ipoib_cm_tx_again(struct ipoib_cm_tx *tx)
  * Ending
  */
 
-/*
- * Tell the neighbour, then forget it and its netdev. A connection that fails
- * after it has worked is made anew with the next packet; one that never worked,
- * or not for long, makes the neighbour back off.
- */
-static void ipoib_cm_tx_leave(struct ipoib_cm_tx *tx, bool was_up)
+/* Tell the neighbour, then forget it and its netdev. */
+static void ipoib_cm_tx_leave(struct ipoib_cm_tx *tx)
 {
+	bool refused = test_bit(IPOIB_CM_TX_F_REFUSED, &tx->flags);
 	bool failed = test_bit(IPOIB_CM_TX_F_FAILED, &tx->flags);
-	bool steady = was_up &&
-		      time_after(jiffies, tx->up_since + IPOIB_CM_TX_STEADY);
 	struct ipoib_netdev *priv;
 	struct ipoib_neigh *neigh;
 
@@ -467,7 +463,7 @@ static void ipoib_cm_tx_leave(struct ipoib_cm_tx *tx, bool was_up)
 		ipoib_stat_inc(priv, IPOIB_STAT_cm_tx_failed);
 	neigh = ipoib_cm_tx_neigh(tx);
 	if (neigh) {
-		ipoib_neigh_tx_gone(neigh, tx, failed && !steady);
+		ipoib_neigh_tx_gone(neigh, tx, failed, refused);
 		ipoib_neigh_put(neigh);
 	}
 	rcu_read_unlock();
@@ -495,7 +491,8 @@ static void ipoib_cm_tx_finish(struct ipoib_cm_tx *tx)
 
 	spin_lock_bh(&cm->lock);
 	list_del_init(&tx->conn.list);
-	cm->nkept += !!err;
+	if (err)
+		ipoib_cm_keep(cm);
 	if (!--cm->ntx)
 		wake_up_all(&cm->idle);
 	spin_unlock_bh(&cm->lock);
@@ -512,7 +509,7 @@ static void ipoib_cm_tx_begin_close(struct ipoib_cm_tx *tx)
 	spin_lock_bh(&tx->lock);
 	ipoib_cm_tx_set_state(tx, IPOIB_CM_TX_CLOSE);
 	spin_unlock_bh(&tx->lock);
-	ipoib_cm_tx_leave(tx, was_up);
+	ipoib_cm_tx_leave(tx);
 	if (was_up && !test_bit(IPOIB_CM_TX_F_QUIET, &tx->flags))
 		ib_send_cm_dreq(tx->conn.id, NULL, 0);
 	/* Without a send ever posted there is nothing to wait for. */
@@ -574,6 +571,7 @@ static void ipoib_cm_tx_work(struct work_struct *work)
 	noio = memalloc_noio_save();
 	if (tx->state < IPOIB_CM_TX_CLOSE &&
 	    !test_bit(IPOIB_CM_TX_F_CLOSE, &tx->flags) && ipoib_cm_tx_step(tx)) {
+		set_bit(IPOIB_CM_TX_F_REFUSED, &tx->flags);
 		set_bit(IPOIB_CM_TX_F_FAILED, &tx->flags);
 		set_bit(IPOIB_CM_TX_F_CLOSE, &tx->flags);
 	}

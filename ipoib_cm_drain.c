@@ -31,8 +31,9 @@
  * D4. A QP that enters ERROR goes to the reaper within the deadline, plus one
  *     sweep, plus the time of a verb already under way on it.
  *     Asserted: no wait state lacks its branch in ipoib_drain_late().
- * D5. One QP never delays another: nothing in here waits, and the order of
- *     QPs matters only for window slots, which D4 frees.
+ * D5. One QP never delays another: nothing in here waits, no verb but a post
+ *     is called in here, and the order of QPs matters only for window slots,
+ *     which D4 frees.
  * D6. A drain WR is posted only to a QP that is known to be in ERR, and only
  *     by ipoib_drain_run().
  *     Asserted: WARN in ipoib_drain_post().
@@ -69,12 +70,11 @@
 
 /* What ipoib_drain_step() wants done outside the lock. */
 #define ACT_MOVE_ERR	BIT(0)
-#define ACT_QUERY	BIT(1)
-#define ACT_SWEEP	BIT(2)
-#define ACT_REAP	BIT(3)
-#define ACT_RELEASE	BIT(4)
-#define ACT_NO_LWQE	BIT(5)
-#define ACT_NO_FLUSH	BIT(6)
+#define ACT_SWEEP	BIT(1)
+#define ACT_REAP	BIT(2)
+#define ACT_RELEASE	BIT(3)
+#define ACT_NO_LWQE	BIT(4)
+#define ACT_NO_FLUSH	BIT(5)
 
 static void ipoib_drain_set_state(struct ipoib_drain_qp *q,
 				  enum ipoib_drain_state to)
@@ -228,8 +228,11 @@ static unsigned int ipoib_drain_condemn(struct ipoib_drain_qp *q)
 	act = ipoib_drain_to_sweep(q);
 	if (q->d->dead)
 		return act;
-	/* Out of ERR, or without a drain WR, a QP says nothing of the HCA. */
-	if (q->in_err && !q->lied)
+	/*
+	 * Out of ERR, or without a drain WR, a QP says nothing of the HCA. What
+	 * a probe says comes by ipoib_drain_probed().
+	 */
+	if (q->in_err && !q->lied && q->reason != IPOIB_DRAIN_BY_PROBE)
 		ipoib_drain_missed(q->d, !q->rq_done, !q->sq_done &&
 				   q->slot != IPOIB_DRAIN_NO_SLOT);
 	if (!q->rq_done) {
@@ -243,9 +246,19 @@ static unsigned int ipoib_drain_condemn(struct ipoib_drain_qp *q)
 	return act;
 }
 
+/* Have a worker move the QP to ERR, or see that it is there. */
+static unsigned int ipoib_drain_ask(struct ipoib_drain_qp *q)
+{
+	lockdep_assert_held(&q->d->lock);
+	q->err_tries++;
+	q->err_busy = true;
+	return ACT_MOVE_ERR;
+}
+
 /*
  * The ladder for a QP that waits in ERROR, FLUSH or DRAIN: half way to the
- * deadline look at the QP itself, at the deadline condemn it.
+ * deadline look at the QP itself, at the deadline condemn it. Until the look is
+ * over nothing is posted.
  */
 static unsigned int ipoib_drain_late(struct ipoib_drain_qp *q, u64 now)
 {
@@ -257,16 +270,31 @@ static unsigned int ipoib_drain_late(struct ipoib_drain_qp *q, u64 now)
 	if (q->nudged || now < q->start + d->timeout / 2)
 		return 0;
 	q->nudged = true;
-	q->err_tries = IPOIB_DRAIN_ERR_TRIES - 1;
 	q->post_tries = min_t(u8, q->post_tries, IPOIB_DRAIN_POST_TRIES - 1);
 	d->ops->count(d, IPOIB_CNT_drain_nudged);
-	return ACT_QUERY;
+	if (q->err_busy)
+		return 0;
+	list_del_init(&q->wait);
+	q->err_tries = IPOIB_DRAIN_ERR_TRIES - 1;
+	return ipoib_drain_ask(q);
+}
+
+/* A probe is there to see signals: it waits for those that are missed as well. */
+static bool ipoib_drain_skips_lwqe(const struct ipoib_drain_qp *q)
+{
+	return q->d->no_lwqe && q->reason != IPOIB_DRAIN_BY_PROBE;
+}
+
+static bool ipoib_drain_skips_flush(const struct ipoib_drain_qp *q)
+{
+	return q->d->no_flush && q->reason != IPOIB_DRAIN_BY_PROBE;
 }
 
 /* Will a drain WR be of use to this QP, and can it ever be posted? */
 static bool ipoib_drain_can_flush(const struct ipoib_drain_qp *q)
 {
-	return !q->no_sq && !q->d->no_flush && q->d->nkept < q->d->window;
+	return !q->no_sq && !ipoib_drain_skips_flush(q) &&
+	       q->d->nkept < q->d->window;
 }
 
 /* No drain WR for this QP: sweep after LWQE, or after a while without. */
@@ -279,7 +307,7 @@ static unsigned int ipoib_drain_without_flush(struct ipoib_drain_qp *q, u64 now)
 	list_del_init(&q->wait);
 	if (q->rq_done)
 		return ipoib_drain_to_sweep(q);
-	if (!d->no_lwqe)
+	if (!ipoib_drain_skips_lwqe(q))
 		return 0;
 	if (now >= due)
 		return ipoib_drain_assume(q);
@@ -291,18 +319,13 @@ static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q, u64 now)
 {
 	struct ipoib_drain *d = q->d;
 
-	if (!q->in_err) {
-		if (q->err_busy || q->err_tries >= IPOIB_DRAIN_ERR_TRIES)
-			return 0;
-		if (q->err_tries)
-			return ACT_QUERY;
-		q->err_tries++;
-		q->err_busy = true;
-		return ACT_MOVE_ERR;
-	}
+	if (q->err_busy)
+		return 0;
+	if (!q->in_err)
+		return q->err_tries < IPOIB_DRAIN_ERR_TRIES ? ipoib_drain_ask(q) : 0;
 	if (!ipoib_drain_can_flush(q))
 		return ipoib_drain_without_flush(q, now);
-	if (!q->rq_done && !q->nudged && !d->no_lwqe)
+	if (!q->rq_done && !q->nudged && !ipoib_drain_skips_lwqe(q))
 		return 0;
 	ipoib_drain_set_state(q, IPOIB_DRAIN_FLUSH);
 	list_add_tail(&q->wait, &d->fifo);
@@ -311,7 +334,7 @@ static unsigned int ipoib_drain_step_error(struct ipoib_drain_qp *q, u64 now)
 
 static unsigned int ipoib_drain_step_flush(struct ipoib_drain_qp *q, u64 now)
 {
-	if (!q->in_err)
+	if (!q->in_err || q->err_busy)
 		return 0;
 	if (!ipoib_drain_can_flush(q))
 		return ipoib_drain_without_flush(q, now);
@@ -327,7 +350,7 @@ static unsigned int ipoib_drain_step_drain(struct ipoib_drain_qp *q)
 	if (!q->sq_done || q->err_busy)
 		return 0;
 	if (!q->rq_done)
-		return q->d->no_lwqe ? ipoib_drain_assume(q) : 0;
+		return ipoib_drain_skips_lwqe(q) ? ipoib_drain_assume(q) : 0;
 	return q->early ? ipoib_drain_to_sweep(q) : ipoib_drain_to_reap(q);
 }
 
@@ -393,30 +416,6 @@ static void ipoib_drain_set_in_err(struct ipoib_drain_qp *q, bool in_err)
 	q->in_err = in_err;
 }
 
-/* Ask the HCA whether the QP is in ERR, and ask for ERR again if it is not. */
-static void ipoib_drain_query(struct ipoib_drain_qp *q)
-{
-	struct ipoib_drain *d = q->d;
-	bool move = false;
-	int in_err;
-
-	in_err = d->ops->query(q);
-	spin_lock_irq(&d->lock);
-	if (in_err >= 0)
-		ipoib_drain_set_in_err(q, in_err);
-	if (!q->in_err)
-		list_del_init(&q->wait);
-	if (!q->in_err && !q->err_busy) {
-		q->err_tries++;
-		q->err_busy = true;
-		move = true;
-	}
-	ipoib_drain_mark_ready(q);
-	spin_unlock_irq(&d->lock);
-	if (move)
-		d->ops->move_err(q);
-}
-
 /* ACT_RELEASE comes alone and last: @q is gone afterwards. */
 static void ipoib_drain_act(struct ipoib_drain_qp *q, unsigned int act)
 {
@@ -424,8 +423,6 @@ static void ipoib_drain_act(struct ipoib_drain_qp *q, unsigned int act)
 
 	if (act & (ACT_NO_LWQE | ACT_NO_FLUSH))
 		ops->missing(q, act & ACT_NO_LWQE, act & ACT_NO_FLUSH);
-	if (act & ACT_QUERY)
-		ipoib_drain_query(q);
 	if (act & ACT_SWEEP)
 		ops->sweep(q->d);
 	if (act & ACT_MOVE_ERR)
@@ -472,7 +469,7 @@ static u64 ipoib_drain_due(const struct ipoib_drain_qp *q)
 	const struct ipoib_drain *d = q->d;
 	u64 due = q->start + (q->nudged ? d->timeout : d->timeout / 2);
 
-	if (q->in_err && !q->rq_done && d->no_lwqe &&
+	if (q->in_err && !q->rq_done && ipoib_drain_skips_lwqe(q) &&
 	    q->state != IPOIB_DRAIN_DRAIN && !ipoib_drain_can_flush(q))
 		due = min(due, q->err_at + d->timeout / IPOIB_DRAIN_SETTLE_DIV);
 	return due;
@@ -564,49 +561,6 @@ void ipoib_drain_run(struct ipoib_drain *d)
 }
 
 /**
- * ipoib_drain_init() - prepare an engine
- * @d: the engine
- * @ops: its surroundings
- * @window: drain WRs outstanding at a time, 1 to IPOIB_DRAIN_WINDOW; the CQ
- *	must have this many entries to spare
- * @cqe: entries of the CQ
- * @timeout_ns: deadline of a teardown
- */
-void ipoib_drain_init(struct ipoib_drain *d, const struct ipoib_drain_ops *ops,
-		      u32 window, u32 cqe, u64 timeout_ns)
-{
-	memset(d, 0, sizeof(*d));
-	spin_lock_init(&d->lock);
-	INIT_LIST_HEAD(&d->qps);
-	INIT_LIST_HEAD(&d->ready);
-	INIT_LIST_HEAD(&d->fifo);
-	INIT_LIST_HEAD(&d->sweeping);
-	d->ops = ops;
-	d->window = clamp_t(u32, window, 1, IPOIB_DRAIN_WINDOW);
-	d->cqe = cqe;
-	d->timeout = timeout_ns;
-	d->next_due = U64_MAX;
-}
-
-/**
- * ipoib_drain_qp_init() - prepare the engine's part of a live connection
- * @d: the engine
- * @q: the part
- * @key: the QP as completions name it; compared, never followed
- */
-void ipoib_drain_qp_init(struct ipoib_drain *d, struct ipoib_drain_qp *q,
-			 const void *key)
-{
-	memset(q, 0, sizeof(*q));
-	INIT_LIST_HEAD(&q->node);
-	INIT_LIST_HEAD(&q->ready);
-	INIT_LIST_HEAD(&q->wait);
-	q->d = d;
-	q->key = key;
-	q->slot = IPOIB_DRAIN_NO_SLOT;
-}
-
-/**
  * ipoib_drain_begin() - take a QP into teardown
  * @q: the QP
  * @reason: why
@@ -643,9 +597,9 @@ bool ipoib_drain_begin(struct ipoib_drain_qp *q, enum ipoib_drain_reason reason,
 }
 
 /**
- * ipoib_drain_err_done() - a worker has come back from ib_modify_qp(ERR)
+ * ipoib_drain_err_done() - a worker has come back from ops->move_err()
  * @q: the QP; the worker must not touch it afterwards
- * @err: 0 or -errno
+ * @err: 0 if the QP is in ERR, or -errno
  *
  * Context: any.
  */
@@ -658,8 +612,7 @@ void ipoib_drain_err_done(struct ipoib_drain_qp *q, int err)
 	q->err_busy = false;
 	if (err)
 		d->ops->count(d, IPOIB_CNT_drain_err_failed);
-	else
-		ipoib_drain_set_in_err(q, true);
+	ipoib_drain_set_in_err(q, !err);
 	ipoib_drain_mark_ready(q);
 	spin_unlock_irqrestore(&d->lock, flags);
 }
@@ -676,8 +629,12 @@ void ipoib_drain_rq_done(struct ipoib_drain_qp *q)
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->lock, flags);
-	d->ops->count(d, q->rq_done ? IPOIB_CNT_drain_lwqe_dup :
-				      IPOIB_CNT_drain_lwqe);
+	if (q->rq_done)
+		d->ops->count(d, IPOIB_CNT_drain_lwqe_dup);
+	else if (q->state >= IPOIB_DRAIN_SWEEP)
+		d->ops->count(d, IPOIB_CNT_drain_lwqe_late);
+	else
+		d->ops->count(d, IPOIB_CNT_drain_lwqe);
 	q->rq_done = true;
 	ipoib_drain_seen(d, true, false);
 	if (!list_empty(&q->node))
@@ -823,22 +780,6 @@ void ipoib_drain_probed(struct ipoib_drain *d, bool lwqe, bool flush)
 	ipoib_drain_seen(d, lwqe, flush);
 	ipoib_drain_missed(d, !lwqe, !flush);
 	spin_unlock_irqrestore(&d->lock, flags);
-}
-
-/**
- * ipoib_drain_strategy() - which signals are waited for
- * @d: the engine
- *
- * Context: any.
- * Return: the present strategy.
- */
-enum ipoib_drain_strategy ipoib_drain_strategy(const struct ipoib_drain *d)
-{
-	if (READ_ONCE(d->no_lwqe))
-		return READ_ONCE(d->no_flush) ? IPOIB_DRAIN_TIMED :
-						IPOIB_DRAIN_FLUSH_SWEEP;
-	return READ_ONCE(d->no_flush) ? IPOIB_DRAIN_LWQE_SWEEP :
-					IPOIB_DRAIN_LWQE_FLUSH;
 }
 
 /**

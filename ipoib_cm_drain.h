@@ -33,10 +33,10 @@ extern const char *const ipoib_drain_strategy_names[IPOIB_DRAIN_NSTRATEGIES];
  * @arm: have ipoib_drain_run() called at @when (ns); any context, lock held
  * @now: monotonic clock in ns; any context
  * @move_err: queue ib_modify_qp(ERR) on a worker, which then reports by
- *	ipoib_drain_err_done(); process context, no lock
+ *	ipoib_drain_err_done(); the second time (err_tries) it looks first if the
+ *	QP is in ERR already; process context, no lock
  * @post: post the drain WR with the cookie @slot to the QP's own send queue;
  *	0 or -errno; process context, no lock
- * @query: is the QP in ERR? 1, 0 or -errno; process context, no lock
  * @sweep: make the CQ's poller run; process context, no lock
  * @reap: queue destruction of CM id and QP on a worker, which then reports by
  *	ipoib_drain_reaped(); process context, no lock
@@ -53,7 +53,6 @@ struct ipoib_drain_ops {
 	u64 (*now)(struct ipoib_drain *d);
 	void (*move_err)(struct ipoib_drain_qp *q);
 	int (*post)(struct ipoib_drain_qp *q, u32 slot);
-	int (*query)(struct ipoib_drain_qp *q);
 	void (*sweep)(struct ipoib_drain *d);
 	void (*reap)(struct ipoib_drain_qp *q);
 	void (*release)(struct ipoib_drain_qp *q);
@@ -75,7 +74,8 @@ struct ipoib_drain_ops {
  * @ready: on &struct ipoib_drain.ready while an event waits to be looked at
  * @wait: on &struct ipoib_drain.fifo or .sweeping
  * @state: set by one setter only
- * @reason: why the teardown began
+ * @reason: why the teardown began; a probe's waits for both signals, whatever
+ *	the strategy
  * @start: when it began (ns)
  * @err_at: when it was known to be in ERR (ns)
  * @ticket: the sweep that it waits for

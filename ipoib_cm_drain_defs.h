@@ -28,21 +28,25 @@ enum ipoib_drain_state {
 	IPOIB_DRAIN_NSTATES
 };
 
-/* Why a teardown began; travels with the QP into traces, debugfs and counters. */
+/*
+ * Why a teardown began: R(id, name, text). It travels with the QP into traces,
+ * debugfs and one counter each.
+ */
 #define IPOIB_DRAIN_REASONS(R)						\
-	R(DREQ,		"dreq")		/* peer disconnected */		\
-	R(IDLE,		"idle")		/* no packet for rx_idle_timeout */ \
-	R(STOP,		"stop")		/* interface down, mode, delete */ \
-	R(CM,		"cm")		/* REJ, RTU lost, timewait */	\
-	R(ACCEPT,	"accept")	/* set-up failed half way */	\
-	R(SUPERSEDED,	"superseded")	/* peer has a newer connection */ \
-	R(LWQE,		"lwqe")		/* LWQE on a live QP */		\
-	R(QP_EVENT,	"qp_event")	/* QP fatal, request, access */	\
-	R(WC_ERROR,	"wc_error")	/* receive completed in error */ \
-	R(DEVICE,	"device")	/* HCA fatal or removed */
+	R(DREQ,		dreq,	    "the peer disconnected")		\
+	R(IDLE,		idle,	    "no packet for rx_idle_timeout")	\
+	R(STOP,		stop,	    "interface down, mode changed, deleted") \
+	R(CM,		cm,	    "rejected, RTU lost, or end of timewait") \
+	R(ACCEPT,	accept,	    "set-up failed half way")		\
+	R(SUPERSEDED,	superseded, "the peer has a newer connection")	\
+	R(LWQE,		lwqe,	    "LWQE on a live QP")		\
+	R(QP_EVENT,	qp_event,   "the HCA reported an error of the QP") \
+	R(WC_ERROR,	wc_error,   "a receive completed in error")	\
+	R(DEVICE,	device,	    "the HCA failed or was removed")	\
+	R(PROBE,	probe,	    "made by the HCA probe")
 
 enum ipoib_drain_reason {
-#define R(id, name) IPOIB_DRAIN_BY_##id,
+#define R(id, name, text) IPOIB_DRAIN_BY_##id,
 	IPOIB_DRAIN_REASONS(R)
 #undef R
 	IPOIB_DRAIN_NREASONS
@@ -70,6 +74,7 @@ enum ipoib_drain_strategy {
 	C(drain_started,	"receive QPs that entered teardown")	\
 	C(drain_lwqe,		"LWQE events on QPs in teardown")	\
 	C(drain_lwqe_dup,	"repeated LWQE events")			\
+	C(drain_lwqe_late,	"LWQE events that were no longer waited for") \
 	C(drain_posted,		"drain WRs posted")			\
 	C(drain_post_failed,	"drain WRs that could not be posted")	\
 	C(drain_flushed,	"drain WRs that completed with a flush")\

@@ -3,7 +3,10 @@
  * What the drain engine asks of its surroundings: verbs, clock, workers, and
  * the end of a passive connection.
  */
+#include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
 
 #include "ipoib.h"
 #include "ipoib_cm_conn.h"
@@ -11,30 +14,31 @@
 #include "ipoib_cm_state.h"
 #include "ipoib_trace.h"
 
+#define IPOIB_CM_DESTROY_TRIES	3
+#define IPOIB_CM_DESTROY_DELAY	100	/* ms between them */
+
 static struct ipoib_cm_rx *ipoib_cm_rx_of_drain(struct ipoib_drain_qp *q)
 {
 	return container_of(q, struct ipoib_cm_rx, drain);
 }
 
-/* Take back what a passive connection holds, and the connection itself. */
-static void ipoib_cm_rx_forget(struct ipoib_cm_rx *rx)
+/* Take back what a passive connection holds, and itself unless it is kept. */
+static void ipoib_cm_rx_forget(struct ipoib_cm_rx *rx, bool keep)
 {
 	struct ipoib_cm_port *cm = &rx->conn.port->cm;
-	struct ipoib_netdev *priv;
 
 	spin_lock_bh(&cm->lock);
-	priv = rcu_dereference_protected(rx->conn.netdev,
-					 lockdep_is_held(&cm->lock));
-	if (priv)
-		priv->cm.nrx--;
-	RCU_INIT_POINTER(rx->conn.netdev, NULL);
+	ipoib_cm_rx_detach(rx);
 	list_del_init(&rx->conn.list);
-	if (!cm->has_srq)
+	if (keep)
+		ipoib_cm_keep(cm);
+	else if (!cm->has_srq)
 		cm->recv_credits += cm->srq_depth;
 	if (!--cm->nrx)
 		wake_up_all(&cm->idle);
 	spin_unlock_bh(&cm->lock);
-	ipoib_cm_conn_put(&rx->conn);
+	if (!keep)
+		ipoib_cm_conn_put(&rx->conn);
 }
 
 /**
@@ -50,26 +54,56 @@ void ipoib_cm_rx_gone(struct ipoib_cm_rx *rx)
 	spin_unlock_irq(&rx->lock);
 	if (rx->ring)
 		ipoib_cm_ring_put(rx->ring);
-	ipoib_cm_rx_forget(rx);
+	ipoib_cm_rx_forget(rx, false);
 }
 
-/* ib_destroy_qp() failed: what the HCA may still use is kept for ever. */
-static void ipoib_cm_rx_keep(struct ipoib_cm_rx *rx)
+/**
+ * ipoib_cm_keep() - the HCA did not destroy something: keep what it may use
+ * @cm: the port's connected-mode side
+ *
+ * That includes this module, whose handlers the HCA may call, and which can be
+ * unloaded again when the HCA has gone.
+ *
+ * Context: &struct ipoib_cm_port.lock held.
+ */
+void ipoib_cm_keep(struct ipoib_cm_port *cm)
 {
-	struct ipoib_cm_port *cm = &rx->conn.port->cm;
-	struct ipoib_netdev *priv;
+	struct ipoib_port *port = container_of(cm, struct ipoib_port, cm);
 
-	spin_lock_bh(&cm->lock);
-	priv = rcu_dereference_protected(rx->conn.netdev,
-					 lockdep_is_held(&cm->lock));
-	if (priv)
-		priv->cm.nrx--;
-	RCU_INIT_POINTER(rx->conn.netdev, NULL);
-	list_del_init(&rx->conn.list);
+	lockdep_assert_held(&cm->lock);
 	cm->nkept++;
-	if (!--cm->nrx)
-		wake_up_all(&cm->idle);
-	spin_unlock_bh(&cm->lock);
+	cm->npins += try_module_get(THIS_MODULE);
+	ipoib_port_stat_inc(port, IPOIB_PORT_STAT_cm_kept);
+}
+
+/**
+ * ipoib_cm_destroy_qp() - destroy the QP of a connection
+ * @conn: the connection
+ *
+ * Tries again for a moment, unless the HCA is known to refuse or to be gone.
+ *
+ * Context: process, no locks.
+ * Return: 0, or -errno: then the HCA may use all that the QP names.
+ */
+int ipoib_cm_destroy_qp(struct ipoib_cm_conn *conn)
+{
+	struct ipoib_cm_port *cm = &conn->port->cm;
+	unsigned int tries = IPOIB_CM_DESTROY_TRIES;
+	int err;
+
+	while ((err = ib_destroy_qp(conn->qp))) {
+		if (!--tries || READ_ONCE(cm->dead) || READ_ONCE(cm->refused)) {
+			WRITE_ONCE(cm->refused, true);
+			dev_err_ratelimited(&conn->port->ca->dev,
+					    "port %u: QP 0x%x is not destroyed: %d\n",
+					    conn->port->num, conn->qpn, err);
+			return err;
+		}
+		msleep(IPOIB_CM_DESTROY_DELAY);
+	}
+	WRITE_ONCE(cm->refused, false);
+	ipoib_cm_conn_unhash(conn);
+	return 0;
 }
 
 /**
@@ -83,11 +117,11 @@ int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx)
 {
 	int err;
 
-	err = ib_destroy_qp(rx->conn.qp);
-	if (!err)
-		ipoib_cm_conn_unhash(&rx->conn);
-	else
-		ipoib_cm_rx_keep(rx);
+	if (rx->ring->rx)
+		ipoib_cm_ring_quiesce(rx->ring);
+	err = ipoib_cm_destroy_qp(&rx->conn);
+	if (err)
+		ipoib_cm_rx_forget(rx, true);
 	return err;
 }
 
@@ -121,6 +155,15 @@ static void ipoib_cm_drain_move_err(struct ipoib_drain_qp *q)
 	queue_work(rx->conn.port->cm.reap_wq, &rx->err_work);
 }
 
+static bool ipoib_cm_rx_in_err(struct ipoib_cm_rx *rx)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	return !ib_query_qp(rx->conn.qp, &attr, IB_QP_STATE, &init) &&
+	       attr.qp_state == IB_QPS_ERR;
+}
+
 /**
  * ipoib_cm_err_work() - move a passive QP to ERR
  * @work: of the connection
@@ -131,14 +174,19 @@ void ipoib_cm_err_work(struct work_struct *work)
 {
 	struct ipoib_cm_rx *rx = container_of(work, struct ipoib_cm_rx, err_work);
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	int err;
+	unsigned int noio;
+	int err = 0;
 
+	noio = memalloc_noio_save();
 	if (rx->ring->rx)
 		ipoib_cm_ring_close(rx->ring);
 	/* Tell the peer before its sends go unanswered; not all states can. */
 	if (rx->drain.reason != IPOIB_DRAIN_BY_DREQ)
 		ib_send_cm_dreq(rx->conn.id, NULL, 0);
-	err = ib_modify_qp(rx->conn.qp, &attr, IB_QP_STATE);
+	/* An HCA that does not move it to ERR may have done so by itself. */
+	if (rx->drain.err_tries < 2 || !ipoib_cm_rx_in_err(rx))
+		err = ib_modify_qp(rx->conn.qp, &attr, IB_QP_STATE);
+	memalloc_noio_restore(noio);
 	ipoib_drain_err_done(&rx->drain, err);
 }
 
@@ -154,22 +202,22 @@ static int ipoib_cm_drain_post(struct ipoib_drain_qp *q, u32 slot)
 	return ib_post_send(ipoib_cm_rx_of_drain(q)->conn.qp, &wr, &bad);
 }
 
-static int ipoib_cm_drain_query(struct ipoib_drain_qp *q)
+/**
+ * ipoib_cm_rx_poke() - make the poller of the receive CQ run
+ * @cm: the port's connected-mode side
+ *
+ * Context: process.
+ */
+void ipoib_cm_rx_poke(struct ipoib_cm_port *cm)
 {
-	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr;
-	int err;
-
-	err = ib_query_qp(ipoib_cm_rx_of_drain(q)->conn.qp, &attr, IB_QP_STATE,
-			  &init);
-	return err ? err : attr.qp_state == IB_QPS_ERR;
+	local_bh_disable();
+	napi_schedule(&cm->recv_napi);
+	local_bh_enable();
 }
 
 static void ipoib_cm_drain_sweep(struct ipoib_drain *d)
 {
-	local_bh_disable();
-	napi_schedule(&ipoib_cm_of_drain(d)->recv_napi);
-	local_bh_enable();
+	ipoib_cm_rx_poke(ipoib_cm_of_drain(d));
 }
 
 static void ipoib_cm_drain_reap(struct ipoib_drain_qp *q)
@@ -188,10 +236,14 @@ static void ipoib_cm_drain_reap(struct ipoib_drain_qp *q)
 void ipoib_cm_reap_work(struct work_struct *work)
 {
 	struct ipoib_cm_rx *rx = container_of(work, struct ipoib_cm_rx, reap_work);
+	unsigned int noio;
 	int err;
 
+	/* Write-back may wait for a connection that waits for this worker. */
+	noio = memalloc_noio_save();
 	ib_destroy_cm_id(rx->conn.id);
 	err = ipoib_cm_rx_destroy_qp(rx);
+	memalloc_noio_restore(noio);
 	ipoib_drain_reaped(&rx->drain, err);
 }
 
@@ -261,7 +313,6 @@ const struct ipoib_drain_ops ipoib_cm_drain_ops = {
 	.now = ipoib_cm_drain_now,
 	.move_err = ipoib_cm_drain_move_err,
 	.post = ipoib_cm_drain_post,
-	.query = ipoib_cm_drain_query,
 	.sweep = ipoib_cm_drain_sweep,
 	.reap = ipoib_cm_drain_reap,
 	.release = ipoib_cm_drain_release,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* Receive rings of connected mode: buffers, posting, ledger, generations. */
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <net/page_pool/helpers.h>
 
 #include "ipoib.h"
+#include "ipoib_cm_conn.h"
 #include "ipoib_cm_ring.h"
 #include "ipoib_cm_state.h"
 
-#define IPOIB_CM_REFILL_DELAY	msecs_to_jiffies(100)
 #define IPOIB_CM_HEAD_LEN	128u	/* octets copied to the head of an skb */
 
 static u64 ipoib_cm_map(struct ib_device *ca, struct page *page)
@@ -66,32 +67,42 @@ static int ipoib_cm_slot_fill(struct ipoib_port *port,
 	return 0;
 }
 
+/*
+ * No QP receives from it any more, and the section of the poller that could
+ * still post to it has ended.
+ */
 static void ipoib_cm_ring_free_work(struct work_struct *work)
 {
 	struct ipoib_cm_ring *ring = container_of(to_rcu_work(work),
 						  struct ipoib_cm_ring,
 						  free_work);
+	struct ipoib_cm_port *cm = &ring->port->cm;
 	u32 i;
 
+	if (ring->srq && ib_destroy_srq_user(ring->srq, NULL)) {
+		spin_lock_bh(&cm->lock);
+		ipoib_cm_keep(cm);
+		spin_unlock_bh(&cm->lock);
+		return;
+	}
+	if (ring->srq)
+		atomic_dec(&cm->nrings);
+	/* The generation that took its place may be waiting for that itself. */
+	if (READ_ONCE(ring->suspect))
+		mod_delayed_work(cm->reap_wq, &cm->refill_work, 0);
 	for (i = 0; i < ring->nslots; i++)
 		ipoib_cm_slot_free(ring->port, &ring->slot[i]);
 	kvfree(ring->free);
 	kvfree(ring);
 }
 
-/* No QP receives from it any more, so the HCA gives its buffers up. */
+/* May be called by the drain engine, which is not to wait for a SRQ's end. */
 static void ipoib_cm_ring_release(struct kref *ref)
 {
 	struct ipoib_cm_ring *ring = container_of(ref, struct ipoib_cm_ring, ref);
 	struct ipoib_cm_port *cm = &ring->port->cm;
 
 	xa_erase(&cm->rings, ring->id);
-	if (ring->srq) {
-		ib_destroy_srq(ring->srq);
-		atomic_dec(&cm->nrings);
-		if (!READ_ONCE(cm->closing))
-			mod_delayed_work(cm->reap_wq, &cm->refill_work, 0);
-	}
 	queue_rcu_work(cm->reap_wq, &ring->free_work);
 }
 
@@ -99,7 +110,7 @@ static void ipoib_cm_ring_release(struct kref *ref)
  * ipoib_cm_ring_put() - drop a reference to a ring
  * @ring: the ring
  *
- * Context: process; the last one destroys the SRQ.
+ * Context: process. The last one has the SRQ destroyed by a worker.
  */
 void ipoib_cm_ring_put(struct ipoib_cm_ring *ring)
 {
@@ -157,6 +168,7 @@ static struct ipoib_cm_ring *ipoib_cm_ring_alloc(struct ipoib_port *port,
 		goto free_ring;
 	}
 	kref_init(&ring->ref);
+	mutex_init(&ring->fill_lock);
 	spin_lock_init(&ring->lock);
 	INIT_RCU_WORK(&ring->free_work, ipoib_cm_ring_free_work);
 	ring->port = port;
@@ -184,6 +196,11 @@ static int ipoib_cm_ring_publish(struct ipoib_cm_ring *ring)
 			       GFP_KERNEL));
 }
 
+static u32 ipoib_cm_srq_limit(const struct ipoib_cm_ring *ring)
+{
+	return ring->nslots / 4;
+}
+
 static void ipoib_cm_srq_event(struct ib_event *event, void *context)
 {
 	struct ipoib_cm_ring *ring = context;
@@ -191,13 +208,14 @@ static void ipoib_cm_srq_event(struct ib_event *event, void *context)
 
 	if (event->event == IB_EVENT_SRQ_ERR)
 		WRITE_ONCE(ring->suspect, true);
-	WRITE_ONCE(cm->low, true);
+	WRITE_ONCE(ring->unarmed, true);
+	ipoib_cm_flood_low(cm);
 	mod_delayed_work(cm->reap_wq, &cm->refill_work, 0);
 }
 
 static void ipoib_cm_srq_arm(struct ipoib_cm_ring *ring)
 {
-	struct ib_srq_attr attr = { .srq_limit = ring->nslots / 4 };
+	struct ib_srq_attr attr = { .srq_limit = ipoib_cm_srq_limit(ring) };
 
 	ib_modify_srq(ring->srq, &attr, IB_SRQ_LIMIT);
 }
@@ -250,10 +268,11 @@ put_ring:
 }
 
 /**
- * ipoib_cm_ring_create_own() - make the ring of one QP, posted to when the QP
- *	is in INIT
+ * ipoib_cm_ring_create_own() - make the ring of one QP
  * @port: the port
  * @rx: the connection, which takes over the one reference
+ *
+ * It is closed until ipoib_cm_ring_open(): until then there is no QP to post to.
  *
  * Context: process.
  * Return: the ring or ERR_PTR().
@@ -268,12 +287,26 @@ struct ipoib_cm_ring *ipoib_cm_ring_create_own(struct ipoib_port *port,
 	if (IS_ERR(ring))
 		return ring;
 	ring->rx = rx;
+	ring->closed = true;
 	err = ipoib_cm_ring_publish(ring);
 	if (err) {
 		ipoib_cm_ring_put(ring);
 		return ERR_PTR(err);
 	}
 	return ring;
+}
+
+/**
+ * ipoib_cm_ring_open() - let receives be posted to the ring of one QP
+ * @ring: the ring; its QP is in INIT
+ *
+ * Context: process.
+ */
+void ipoib_cm_ring_open(struct ipoib_cm_ring *ring)
+{
+	spin_lock_bh(&ring->lock);
+	ring->closed = false;
+	spin_unlock_bh(&ring->lock);
 }
 
 /* All receive WRs of a closed ring have completed: say so once. */
@@ -302,6 +335,29 @@ void ipoib_cm_ring_close(struct ipoib_cm_ring *ring)
 	spin_unlock_bh(&ring->lock);
 	if (done)
 		ipoib_drain_rq_done(&ring->rx->drain);
+}
+
+/**
+ * ipoib_cm_ring_quiesce() - make sure that nobody posts to the ring of one QP
+ * @ring: the ring; its QP is about to be destroyed
+ *
+ * Context: process, may sleep.
+ */
+void ipoib_cm_ring_quiesce(struct ipoib_cm_ring *ring)
+{
+	bool closed;
+
+	spin_lock_bh(&ring->lock);
+	closed = ring->closed;
+	ring->closed = true;
+	ring->done = true;
+	spin_unlock_bh(&ring->lock);
+	/* The refill work may be in the middle of a post, */
+	mutex_lock(&ring->fill_lock);
+	mutex_unlock(&ring->fill_lock);
+	/* and the poller, which cannot if all has completed long ago. */
+	if (!closed)
+		synchronize_rcu();
 }
 
 /**
@@ -410,6 +466,9 @@ static void ipoib_cm_chain_disclaim(struct ipoib_cm_ring *ring,
 		ring->free[ring->nfree++] = index;
 		ipoib_port_stat_inc(ring->port, IPOIB_PORT_STAT_cm_stock_deficit);
 	}
+	if (ring->srq &&
+	    ring->nposted - ring->ncompleted < ipoib_cm_srq_limit(ring))
+		ipoib_cm_flood_low(cm);
 	done = ipoib_cm_ring_is_done(ring);
 	spin_unlock_bh(&ring->lock);
 	if (done)
@@ -510,16 +569,18 @@ static void ipoib_cm_ring_post_one(struct ipoib_cm_ring *ring,
 
 /**
  * ipoib_cm_ring_fill() - post every slot that is free
- * @ring: the ring; its QP is in INIT at least
+ * @ring: the ring
  *
- * Context: process; one caller at a time.
+ * Context: process.
  * Return: true if the ring is whole.
  */
 bool ipoib_cm_ring_fill(struct ipoib_cm_ring *ring)
 {
 	struct ipoib_cm_slot *slot;
+	bool whole;
 	u32 n;
 
+	mutex_lock(&ring->fill_lock);
 	for (n = 0; n < ring->nslots; n++) {
 		slot = ipoib_cm_ring_pop(ring);
 		if (!slot)
@@ -530,7 +591,9 @@ bool ipoib_cm_ring_fill(struct ipoib_cm_ring *ring)
 		}
 		ipoib_cm_ring_post_one(ring, slot);
 	}
-	return !READ_ONCE(ring->nfree);
+	whole = !READ_ONCE(ring->nfree);
+	mutex_unlock(&ring->fill_lock);
+	return whole;
 }
 
 /* Replace a suspect generation, unless an older one is still alive. */
@@ -539,19 +602,26 @@ static void ipoib_cm_ring_renew(struct ipoib_port *port)
 	struct ipoib_cm_port *cm = &port->cm;
 	struct ipoib_cm_ring *old, *ring;
 
-	if (cm->closing || !cm->srq_ring || !READ_ONCE(cm->srq_ring->suspect) ||
-	    atomic_read(&cm->nrings) >= IPOIB_CM_RINGS_MAX)
+	old = ipoib_cm_ring_current(cm);
+	if (!old)
 		return;
+	if (READ_ONCE(cm->closing) || !READ_ONCE(old->suspect) ||
+	    atomic_read(&cm->nrings) >= IPOIB_CM_RINGS_MAX)
+		goto put_old;
 	ring = ipoib_cm_ring_create_srq(port);
 	if (IS_ERR(ring)) {
 		queue_delayed_work(cm->reap_wq, &cm->refill_work, HZ);
-		return;
+		goto put_old;
 	}
-	ipoib_port_stat_inc(port, IPOIB_PORT_STAT_cm_generations);
+	/* A port that is closing has given its ring up, and wants no other. */
 	spin_lock_bh(&cm->lock);
-	old = cm->srq_ring;
-	cm->srq_ring = ring;
+	if (cm->srq_ring == old) {
+		swap(cm->srq_ring, ring);
+		ipoib_port_stat_inc(port, IPOIB_PORT_STAT_cm_generations);
+	}
 	spin_unlock_bh(&cm->lock);
+	ipoib_cm_ring_put(ring);
+put_old:
 	ipoib_cm_ring_put(old);
 }
 
@@ -570,7 +640,12 @@ void ipoib_cm_ring_refill(struct work_struct *work)
 	struct ipoib_cm_ring *ring;
 	unsigned long id = 0;
 	bool again = false;
+	unsigned int noio;
 
+	if (READ_ONCE(cm->closing))
+		return;
+	/* Write-back may wait for a buffer to receive the answer in. */
+	noio = memalloc_noio_save();
 	for (;;) {
 		rcu_read_lock();
 		ring = xa_find_after(&cm->rings, &id, ULONG_MAX, XA_PRESENT);
@@ -585,13 +660,18 @@ void ipoib_cm_ring_refill(struct work_struct *work)
 			ipoib_port_stat_inc(port, IPOIB_PORT_STAT_cm_refills);
 			again |= !ipoib_cm_ring_fill(ring);
 		}
-		if (ring->srq && READ_ONCE(cm->low))
+		/* Armed while the stock is low, the event would come at once. */
+		if (ring->srq && !ipoib_cm_flood_is_low(cm) &&
+		    xchg(&ring->unarmed, false))
 			ipoib_cm_srq_arm(ring);
 		ipoib_cm_ring_put(ring);
 	}
-	WRITE_ONCE(cm->low, false);
 	ipoib_cm_ring_renew(port);
-	if (again && !cm->closing)
+	memalloc_noio_restore(noio);
+	/* Who else would tell the poller that the stock is whole again? */
+	if (ipoib_cm_flood_is_low(cm))
+		ipoib_cm_rx_poke(cm);
+	if (again && !READ_ONCE(cm->closing))
 		queue_delayed_work(cm->reap_wq, &cm->refill_work,
 				   IPOIB_CM_REFILL_DELAY);
 }

@@ -11,6 +11,7 @@
 #define IPOIB_CM_RING_H
 
 #include <linux/kref.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -25,6 +26,7 @@ struct sk_buff;
 #define IPOIB_CM_RX_PAGES	DIV_ROUND_UP(IPOIB_CM_BUF_LEN, PAGE_SIZE)
 #define IPOIB_CM_RX_CHAIN	16	/* receive WRs posted at a time */
 #define IPOIB_CM_RINGS_MAX	2	/* SRQ generations alive at a time */
+#define IPOIB_CM_REFILL_DELAY	msecs_to_jiffies(100)
 
 /**
  * struct ipoib_cm_slot - one receive buffer
@@ -50,15 +52,18 @@ struct ipoib_cm_slot {
  * @port: the port
  * @srq: the SRQ, NULL for the ring of one QP
  * @rx: the connection of the ring of one QP; it holds the ring
- * @free_work: frees it after a grace period
+ * @free_work: destroys the SRQ and frees the ring, after a grace period
  * @nslots: number of slots
+ * @fill_lock: guards against posts from outside the poller, while the QP of an
+ *	own ring goes; outermost
  * @lock: guards all below but the slots' contents; BH
  * @free: stack of slots that are not posted
  * @nfree: height of the stack
  * @nposted: @ncompleted: ledger of receive WRs, since the beginning
- * @closed: nothing is posted any more (ring of one QP)
+ * @closed: nothing is posted, not yet or not any more (ring of one QP)
  * @done: the owner has been told that all of it has completed
  * @suspect: receive WRs may have been lost inside the HCA
+ * @unarmed: the SRQ has raised its limit event, which it does once; lockless
  * @slot: the slots
  */
 struct ipoib_cm_ring {
@@ -69,6 +74,7 @@ struct ipoib_cm_ring {
 	struct ipoib_cm_rx *rx;
 	struct rcu_work free_work;
 	u32 nslots;
+	struct mutex fill_lock;	/* guards posting from outside the poller */
 	spinlock_t lock;
 	u32 *free;
 	u32 nfree;
@@ -77,6 +83,7 @@ struct ipoib_cm_ring {
 	bool closed;
 	bool done;
 	bool suspect;
+	bool unarmed;
 	struct ipoib_cm_slot slot[];
 };
 
@@ -99,7 +106,9 @@ struct ipoib_cm_ring *ipoib_cm_ring_create_own(struct ipoib_port *port,
 void ipoib_cm_ring_put(struct ipoib_cm_ring *ring);
 struct ipoib_cm_ring *ipoib_cm_ring_current(struct ipoib_cm_port *cm);
 bool ipoib_cm_ring_fill(struct ipoib_cm_ring *ring);
+void ipoib_cm_ring_open(struct ipoib_cm_ring *ring);
 void ipoib_cm_ring_close(struct ipoib_cm_ring *ring);
+void ipoib_cm_ring_quiesce(struct ipoib_cm_ring *ring);
 void ipoib_cm_ring_suspect(struct ipoib_cm_ring *ring);
 void ipoib_cm_ring_refill(struct work_struct *work);
 u32 ipoib_cm_ring_stock(struct ipoib_cm_ring *ring);

@@ -12,6 +12,7 @@
 #define IPOIB_CM_RX_BATCH	16		/* completions polled at a time */
 #define IPOIB_CM_WALK		32		/* connections acted on at a time */
 #define IPOIB_CM_SUPERSEDED	(2 * HZ)	/* idle time of an older twin */
+#define IPOIB_CM_HALF_OPEN	(30 * HZ)	/* our own REQs get 26 s */
 #define IPOIB_CM_AGE_MIN	HZ
 #define IPOIB_CM_AGE_MAX	(10 * HZ)
 
@@ -99,9 +100,10 @@ static void ipoib_cm_rx_supersede(struct ipoib_cm_rx *rx)
 		WRITE_ONCE(old->superseded, true);
 		found = true;
 	}
-	spin_unlock_bh(&cm->lock);
-	if (found && !READ_ONCE(cm->closing))
+	/* Under the lock: nothing is queued once the port is closing. */
+	if (found && !cm->closing)
 		mod_delayed_work(cm->reap_wq, &cm->age_work, IPOIB_CM_SUPERSEDED);
+	spin_unlock_bh(&cm->lock);
 }
 
 /* RTU or, before it, a first packet: @notify tells the CM of the latter. */
@@ -222,8 +224,11 @@ static int ipoib_cm_rx_make_qp(struct ipoib_cm_rx *rx,
 	err = ipoib_cm_rx_to_init(rx);
 	if (err)
 		return err;
-	if (rx->ring->rx && !ipoib_cm_ring_fill(rx->ring))
-		return -ENOMEM;
+	if (rx->ring->rx) {
+		ipoib_cm_ring_open(rx->ring);
+		if (!ipoib_cm_ring_fill(rx->ring))
+			return -ENOMEM;
+	}
 	err = ipoib_cm_rx_to_rtr(rx);
 	if (err)
 		return err;
@@ -369,7 +374,8 @@ static int ipoib_cm_rx_admit(struct ipoib_netdev *priv, struct ipoib_cm_rx *rx)
 	ipoib_drain_qp_init(&cm->drain, &rx->drain, NULL);
 	rcu_assign_pointer(rx->conn.netdev, priv);
 	list_add_tail(&rx->conn.list, &cm->rx_conns);
-	priv->cm.nrx++;
+	WRITE_ONCE(priv->cm.nrx, priv->cm.nrx + 1);
+	WRITE_ONCE(cm->nattached, cm->nattached + 1);
 	if (!cm->nrx++)
 		queue_delayed_work(cm->reap_wq, &cm->age_work, IPOIB_CM_AGE_MIN);
 	return 0;
@@ -523,7 +529,7 @@ static void ipoib_cm_rx_good(struct ipoib_cm_rx_poll *poll,
 {
 	struct ipoib_netdev *priv;
 
-	if (!conn || conn->role != IPOIB_CM_PASSIVE) {
+	if (!conn) {
 		ipoib_port_stat_inc(poll->port, IPOIB_PORT_STAT_cm_orphan_rx);
 		return;
 	}
@@ -533,7 +539,11 @@ static void ipoib_cm_rx_good(struct ipoib_cm_rx_poll *poll,
 	if (READ_ONCE(ipoib_cm_rx_of(conn)->state) == IPOIB_CM_RX_REP)
 		ipoib_cm_rx_live(ipoib_cm_rx_of(conn), true);
 	priv = rcu_dereference(conn->netdev);
-	if (priv)
+	if (!priv)
+		return;
+	if (ring->srq && ipoib_cm_flood_drop(&poll->port->cm, priv))
+		ipoib_stat_inc(priv, IPOIB_STAT_rx_drop_flood);
+	else
 		ipoib_cm_rx_packet(poll, priv, ring, slot, len);
 }
 
@@ -544,8 +554,7 @@ static void ipoib_cm_rx_bad(struct ipoib_cm_rx_poll *poll,
 	struct ipoib_netdev *priv;
 
 	/* A flush says nothing that LWQE will not say, where there is LWQE. */
-	if (!conn || conn->role != IPOIB_CM_PASSIVE ||
-	    (status == IB_WC_WR_FLUSH_ERR && ring->srq))
+	if (!conn || (status == IB_WC_WR_FLUSH_ERR && ring->srq))
 		return;
 	priv = rcu_dereference(conn->netdev);
 	if (priv && status != IB_WC_WR_FLUSH_ERR)
@@ -566,6 +575,11 @@ static void ipoib_cm_rx_wc(struct ipoib_cm_rx_poll *poll, const struct ib_wc *wc
 	if (!id) {
 		trace_ipoib_drain_signal(cm->name, conn ? conn->qpn : 0, "flush",
 					 wc->status);
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			dev_warn_ratelimited(&poll->port->ca->dev,
+					     "port %u: a drain WR completed with %s\n",
+					     poll->port->num,
+					     ib_wc_status_msg(wc->status));
 		ipoib_drain_flushed(&cm->drain, index, wc->qp, wc->status);
 		return;
 	}
@@ -576,6 +590,10 @@ static void ipoib_cm_rx_wc(struct ipoib_cm_rx_poll *poll, const struct ib_wc *wc
 		ipoib_port_stat_inc(poll->port, IPOIB_PORT_STAT_cm_bogus_wr_id);
 		return;
 	}
+	/* The buffer of another QP, or an older one had the QP's address. */
+	if (conn && (conn->role != IPOIB_CM_PASSIVE ||
+		     ipoib_cm_rx_of(conn)->ring != ring))
+		conn = NULL;
 	if (likely(wc->status == IB_WC_SUCCESS))
 		ipoib_cm_rx_good(poll, conn, ring, slot, wc->byte_len);
 	else
@@ -626,6 +644,8 @@ int ipoib_cm_rx_napi(struct napi_struct *napi, int budget)
 	done = ipoib_cm_rx_poll_cq(&poll, budget);
 	ipoib_cm_ring_flush(&poll.chain);
 	ipoib_drain_sweep_end(&cm->drain, ticket, done, done < budget);
+	if (done < budget)
+		ipoib_cm_flood_empty(cm);
 	netif_receive_skb_list(&poll.skbs);
 	rcu_read_unlock();
 
@@ -678,7 +698,27 @@ static void ipoib_cm_rx_close_all(struct ipoib_cm_port *cm,
 	} while (n == IPOIB_CM_WALK);
 }
 
-/* Called under &struct ipoib_cm_port.lock: detaches what it picks. */
+/**
+ * ipoib_cm_rx_detach() - a passive connection lets go of its netdev
+ * @rx: the connection, attached or not
+ *
+ * Context: &struct ipoib_cm_port.lock held.
+ */
+void ipoib_cm_rx_detach(struct ipoib_cm_rx *rx)
+{
+	struct ipoib_cm_port *cm = &rx->conn.port->cm;
+	struct ipoib_netdev *priv;
+
+	priv = rcu_dereference_protected(rx->conn.netdev,
+					 lockdep_is_held(&cm->lock));
+	if (!priv)
+		return;
+	RCU_INIT_POINTER(rx->conn.netdev, NULL);
+	WRITE_ONCE(priv->cm.nrx, priv->cm.nrx - 1);
+	WRITE_ONCE(cm->nattached, cm->nattached - 1);
+}
+
+/* Detaches what it picks. */
 static bool ipoib_cm_rx_pick_netdev(struct ipoib_cm_rx *rx, void *arg)
 {
 	struct ipoib_netdev *priv = arg;
@@ -686,8 +726,7 @@ static bool ipoib_cm_rx_pick_netdev(struct ipoib_cm_rx *rx, void *arg)
 	lockdep_assert_held(&priv->port->cm.lock);
 	if (rcu_access_pointer(rx->conn.netdev) != priv)
 		return false;
-	RCU_INIT_POINTER(rx->conn.netdev, NULL);
-	priv->cm.nrx--;
+	ipoib_cm_rx_detach(rx);
 	return true;
 }
 
@@ -731,11 +770,25 @@ static bool ipoib_cm_rx_pick_idle(struct ipoib_cm_rx *rx, void *arg)
 	       time_after(jiffies, READ_ONCE(rx->conn.used) + timeout);
 }
 
+/* Tells by @arg whether there are some that are not idle yet. */
 static bool ipoib_cm_rx_pick_superseded(struct ipoib_cm_rx *rx, void *arg)
 {
-	return READ_ONCE(rx->superseded) &&
-	       READ_ONCE(rx->state) == IPOIB_CM_RX_LIVE &&
-	       time_after(jiffies, READ_ONCE(rx->conn.used) + IPOIB_CM_SUPERSEDED);
+	bool *wait = arg;
+
+	if (!READ_ONCE(rx->superseded) ||
+	    READ_ONCE(rx->state) != IPOIB_CM_RX_LIVE)
+		return false;
+	if (time_after(jiffies, READ_ONCE(rx->conn.used) + IPOIB_CM_SUPERSEDED))
+		return true;
+	*wait = true;
+	return false;
+}
+
+/* The CM's time for the RTU is the peer's to choose, up to hours. */
+static bool ipoib_cm_rx_pick_half_open(struct ipoib_cm_rx *rx, void *arg)
+{
+	return READ_ONCE(rx->state) == IPOIB_CM_RX_REP &&
+	       time_after(jiffies, rx->conn.created + IPOIB_CM_HALF_OPEN);
 }
 
 /**
@@ -750,15 +803,20 @@ void ipoib_cm_rx_age(struct work_struct *work)
 						struct ipoib_cm_port, age_work);
 	u64 deadline = (u64)READ_ONCE(ipoib_drain_timeout_ms) * NSEC_PER_MSEC;
 	unsigned long next = READ_ONCE(ipoib_rx_idle_timeout) * HZ / 4;
+	bool wait = false;
 
 	/* The parameter may have been written. */
 	if (READ_ONCE(cm->drain.timeout) != deadline)
 		ipoib_drain_set_timeout(&cm->drain, deadline);
 
-	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_superseded, NULL,
+	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_superseded, &wait,
 			      IPOIB_DRAIN_BY_SUPERSEDED);
+	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_half_open, NULL,
+			      IPOIB_DRAIN_BY_CM);
 	ipoib_cm_rx_close_all(cm, ipoib_cm_rx_pick_idle, NULL,
 			      IPOIB_DRAIN_BY_IDLE);
+	if (wait)
+		next = IPOIB_CM_AGE_MIN;
 	if (READ_ONCE(cm->nrx) && !READ_ONCE(cm->closing))
 		queue_delayed_work(cm->reap_wq, &cm->age_work,
 				   clamp_t(unsigned long, next, IPOIB_CM_AGE_MIN,

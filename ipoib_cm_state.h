@@ -152,6 +152,7 @@ enum ipoib_cm_tx_flag {
 	IPOIB_CM_TX_F_AGAIN,	/* REJ that a new QP or service ID may cure */
 	IPOIB_CM_TX_F_CLOSE,	/* end it */
 	IPOIB_CM_TX_F_FAILED,	/* ... because it failed: back off */
+	IPOIB_CM_TX_F_REFUSED,	/* ... by a peer that is up, or by our own HCA */
 	IPOIB_CM_TX_F_QUIET,	/* ... and the peer knows: no DREQ */
 	IPOIB_CM_TX_F_DEAD,	/* has been told that the HCA is gone */
 };
@@ -177,7 +178,6 @@ struct ipoib_cm_tx_req;
  * @credits: entries of the send CQ that are reserved for it
  * @stopped: it stopped the interface's transmit queue
  * @progress: jiffies of the last completed send
- * @up_since: jiffies of the RTU
  * @deadline: jiffies at which the wait for the flush marker ends
  * @work: connects and tears down
  * @stall_work: releases a stopped queue when no send completes
@@ -201,7 +201,6 @@ struct ipoib_cm_tx {
 	u32 credits;
 	bool stopped;
 	unsigned long progress;
-	unsigned long up_since;
 	unsigned long deadline;
 	struct delayed_work work;
 	struct delayed_work stall_work;

@@ -124,10 +124,13 @@ static bool ipoib_cm_tx_full(const struct ipoib_cm_tx *tx)
 static void ipoib_cm_tx_hold(struct ipoib_netdev *priv, struct ipoib_cm_tx *tx)
 {
 	lockdep_assert_held(&tx->lock);
-	if (time_after(jiffies, tx->progress + IPOIB_CM_STALL))
+	/* A connection that is detached could not let go of it again. */
+	if (!tx->neigh || tx->stopped ||
+	    time_after(jiffies, tx->progress + IPOIB_CM_STALL))
 		return;
-	netif_stop_queue(priv->dev);
 	tx->stopped = true;
+	atomic_inc(&priv->cm.held);
+	netif_stop_queue(priv->dev);
 	ipoib_stat_inc(priv, IPOIB_STAT_tx_queue_stopped);
 	mod_delayed_work(priv->port->cm.reap_wq, &tx->stall_work,
 			 IPOIB_CM_STALL);
@@ -302,9 +305,20 @@ void ipoib_cm_tx_discard(struct ipoib_cm_tx *tx)
 	local_bh_enable();
 }
 
+/* One connection less holds the queue; the last one wakes it. */
+static void ipoib_cm_tx_release(struct ipoib_netdev *priv)
+{
+	/* Ordered; pairs with the barrier in ipoib_ud_tx_wake(). */
+	if (!atomic_dec_and_test(&priv->cm.held))
+		return;
+	/* A datagram ring that is full wakes the queue when it is not. */
+	if (ipoib_is_open(priv) && !ipoib_ud_tx_is_full(&priv->ud))
+		netif_wake_queue(priv->dev);
+}
+
 /**
  * ipoib_cm_tx_wake() - let go of the transmit queue
- * @tx: the connection; attached or being detached
+ * @tx: the connection
  *
  * Context: any but hard interrupt; RCU read side.
  */
@@ -313,13 +327,13 @@ void ipoib_cm_tx_wake(struct ipoib_cm_tx *tx)
 	struct ipoib_netdev *priv;
 	bool stopped;
 
+	priv = rcu_dereference(tx->conn.netdev);
 	spin_lock_bh(&tx->lock);
 	stopped = tx->stopped;
 	tx->stopped = false;
 	spin_unlock_bh(&tx->lock);
-	priv = rcu_dereference(tx->conn.netdev);
 	if (stopped && priv)
-		netif_wake_queue(priv->dev);
+		ipoib_cm_tx_release(priv);
 }
 
 /**

@@ -6,9 +6,10 @@
  * the state that is found, not on the event.
  *
  *   light   the SM changed or wants to be told again: paths are asked for
- *           again and groups joined again; connections and carrier stay
- *   normal  the port went up or down or changed its LID: neighbours and paths
- *           are dropped too
+ *           again, and groups joined that are not; connections and carrier stay
+ *   normal  the port went up or down or changed its LID: if its LID or GID is
+ *           another, neighbours and paths are dropped; else they may work still
+ *           and it is treated as light
  *   heavy   the P_Key table changed: an interface whose key moved, came or
  *           went is restarted, others are treated as light
  *   gid     the GID table changed: an interface whose address changed tells
@@ -77,6 +78,23 @@ void ipoib_event_handler(struct ib_event_handler *handler,
 			ipoib_event_post(port, level);
 }
 
+/*
+ * The stack maps its groups to link-layer addresses by the broadcast address:
+ * what it has put on the list is taken back first, and put there again after.
+ */
+static void ipoib_event_take_pkey(struct ipoib_netdev *priv, u16 pkey)
+{
+	struct net_device *dev = priv->dev;
+	bool remap = dev->flags & IFF_UP;
+
+	if (remap)
+		call_netdevice_notifiers(NETDEV_PRE_TYPE_CHANGE, dev);
+	priv->pkey = pkey;
+	ipoib_broadcast_addr(dev->broadcast, pkey);
+	if (remap)
+		call_netdevice_notifiers(NETDEV_POST_TYPE_CHANGE, dev);
+}
+
 /* A parent follows the key at index 0, a child the index of its own key. */
 static int ipoib_event_refresh_pkey(struct ipoib_netdev *priv)
 {
@@ -92,10 +110,8 @@ static int ipoib_event_refresh_pkey(struct ipoib_netdev *priv)
 			return err;
 		/* Key 0 is no key: the entry is empty. */
 		err = pkey & ~IPOIB_PKEY_FULL ? 0 : -ENOENT;
-		if (!err && priv->pkey != (pkey | IPOIB_PKEY_FULL)) {
-			priv->pkey = pkey | IPOIB_PKEY_FULL;
-			ipoib_broadcast_addr(priv->dev->broadcast, priv->pkey);
-		}
+		if (!err && priv->pkey != (pkey | IPOIB_PKEY_FULL))
+			ipoib_event_take_pkey(priv, pkey | IPOIB_PKEY_FULL);
 	}
 	priv->pkey_index = index;
 	if (err)
@@ -178,6 +194,9 @@ static void ipoib_event_normal(struct ipoib_netdev *priv)
 	ipoib_neigh_flush(priv);
 	ipoib_path_flush(priv);
 	ipoib_mcast_rejoin(priv);
+	/* Peers send to the old address until they hear of the new one. */
+	if (netif_carrier_ok(priv->dev))
+		__netdev_notify_peers(priv->dev);
 }
 
 /* Does the QP have to be taken down and up, for its key, or for want of one? */
@@ -191,10 +210,11 @@ static bool ipoib_event_needs_restart(const struct ipoib_netdev *priv,
 	return present && (priv->pkey != pkey || priv->pkey_index != index);
 }
 
-static void ipoib_event_apply(struct ipoib_netdev *priv, unsigned long events)
+static void ipoib_event_apply(struct ipoib_netdev *priv)
 {
 	u16 pkey = priv->pkey, index = priv->pkey_index;
 	union ib_gid gid = priv->gid;
+	u32 lid = priv->lid;
 	int err;
 
 	err = ipoib_event_refresh_port(priv);
@@ -208,8 +228,7 @@ static void ipoib_event_apply(struct ipoib_netdev *priv, unsigned long events)
 		ipoib_restart(priv);
 	else if (!ipoib_is_open(priv))
 		return;
-	else if (events & BIT(IPOIB_EV_NORMAL) ||
-		 memcmp(&gid, &priv->gid, sizeof(gid)))
+	else if (lid != priv->lid || memcmp(&gid, &priv->gid, sizeof(gid)))
 		ipoib_event_normal(priv);
 	else
 		ipoib_event_light(priv);
@@ -243,7 +262,7 @@ static void ipoib_event_work(struct work_struct *work)
 		return;
 	rtnl_lock();
 	list_for_each_entry(priv, &port->netdevs, list)
-		ipoib_event_apply(priv, events);
+		ipoib_event_apply(priv);
 	rtnl_unlock();
 }
 

@@ -125,14 +125,24 @@ free_port:
 	return ERR_PTR(err);
 }
 
-/* All its netdevs are unregistered; their destructors may still be running. */
+/*
+ * All its netdevs are unregistered; their destructors may still be running. What
+ * the HCA has not given back, it may use: then PD and port are kept, too.
+ */
 static void ipoib_port_destroy(struct ipoib_port *port)
 {
+	int err;
+
 	ipoib_port_put(port);
 	wait_for_completion(&port->gone);
-	ipoib_cm_port_uninit(port);
-	ib_dealloc_pd(port->pd);
-	kfree(port);
+	if (!ipoib_cm_port_uninit(port) || port->kept)
+		return;
+	err = ib_dealloc_pd_user(port->pd, NULL);
+	if (err)
+		dev_err(&port->ca->dev, "port %u: the PD is kept: %d\n",
+			port->num, err);
+	else
+		kfree(port);
 }
 
 /* Give a port its parent interface. Process context, without rtnl. */
@@ -155,7 +165,7 @@ static int ipoib_port_add_parent(struct ipoib_port *port)
 				pkey | IPOIB_PKEY_FULL);
 	if (!err) {
 		rtnl_lock();
-		err = register_netdevice(dev);
+		err = ipoib_netdev_register(ipoib_priv(dev));
 		if (!err)
 			port->parent = dev;
 		rtnl_unlock();
@@ -257,9 +267,13 @@ static void ipoib_client_remove(struct ib_device *ca, void *client_data)
 	struct ipoib_port *port, *next;
 
 	ib_unregister_event_handler(&idev->event_handler);
+	ipoib_device_unregister(idev);
+	/* Interfaces have work of their own for the event work until here. */
 	list_for_each_entry(port, &idev->ports, list)
 		ipoib_event_stop(port);
-	ipoib_device_unregister(idev);
+	/* Whether the HCA still answers is not known, so nobody waits for it. */
+	list_for_each_entry(port, &idev->ports, list)
+		ipoib_cm_port_dead(port);
 	list_for_each_entry_safe(port, next, &idev->ports, list)
 		ipoib_port_destroy(port);
 	kfree(idev);

@@ -3,6 +3,7 @@
  * Multicast groups of an interface: those that the kernel listens to, those
  * that are only sent to, and the broadcast group, which is the link.
  */
+#include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
 #include "ipoib.h"
@@ -153,6 +154,16 @@ static void ipoib_mcast_drop(struct ipoib_netdev *priv, struct sk_buff *skb,
 	dev_kfree_skb_any(skb);
 }
 
+/* Make a group that is not in the table; the broadcast group is of its own kind. */
+static struct ipoib_mcast_group *
+ipoib_mcast_make(struct ipoib_netdev *priv, const union ib_gid *mgid,
+		 bool send_only)
+{
+	if (!memcmp(mgid, priv->dev->broadcast + 4, sizeof(*mgid)))
+		return ipoib_mcast_broadcast(priv);
+	return ipoib_mcast_group_create(priv, mgid, send_only);
+}
+
 /* The group that @skb waits for; made if it is new. */
 static struct ipoib_mcast_group *
 ipoib_mcast_find_or_create(struct ipoib_netdev *priv, const u8 *lladdr)
@@ -167,7 +178,7 @@ ipoib_mcast_find_or_create(struct ipoib_netdev *priv, const u8 *lladdr)
 		return group;
 	if (!mcast->running || mcast->nsend >= IPOIB_MCAST_SEND_MAX)
 		return NULL;
-	group = ipoib_mcast_group_create(priv, mgid, true);
+	group = ipoib_mcast_make(priv, mgid, true);
 	if (group)
 		ipoib_mcast_kick(priv, 0);
 	return group;
@@ -294,9 +305,12 @@ static void ipoib_mcast_want(struct ipoib_netdev *priv, union ib_gid *mgid)
 	spin_lock_bh(&mcast->lock);
 	group = rhashtable_lookup_fast(&mcast->hash, mgid, ipoib_mcast_params);
 	if (!group && !foreign && mcast->running)
-		group = ipoib_mcast_group_create(priv, mgid, false);
+		group = ipoib_mcast_make(priv, mgid, false);
 	if (!group)
 		goto out;
+	/* A membership that was found may be our own, of a sender. */
+	if (group->member)
+		foreign = false;
 	group->wanted = true;
 	if (group->send_only && !foreign) {
 		group->send_only = false;
@@ -365,6 +379,25 @@ void ipoib_mcast_set_rx_mode(struct ipoib_netdev *priv)
 {
 	if (READ_ONCE(priv->mcast.running))
 		queue_work(priv->wq, &priv->mcast.restart_work);
+}
+
+/**
+ * ipoib_mcast_set_umcast() - leave groups alone that user space joins, or not
+ * @priv: the interface
+ * @on: leave them alone
+ *
+ * Groups that were left alone are joined when it is turned off; those that are
+ * joined stay when it is turned on, for user space may have come later.
+ *
+ * Context: process context, rtnl held.
+ */
+void ipoib_mcast_set_umcast(struct ipoib_netdev *priv, bool on)
+{
+	ASSERT_RTNL();
+	if (on)
+		set_bit(IPOIB_F_UMCAST, &priv->flags);
+	else if (test_and_clear_bit(IPOIB_F_UMCAST, &priv->flags))
+		ipoib_mcast_set_rx_mode(priv);
 }
 
 /* ---- life of the machine ---- */

@@ -110,6 +110,7 @@ void ipoib_mcast_uninit(struct ipoib_netdev *priv);
 void ipoib_mcast_start(struct ipoib_netdev *priv);
 void ipoib_mcast_stop(struct ipoib_netdev *priv);
 void ipoib_mcast_set_rx_mode(struct ipoib_netdev *priv);
+void ipoib_mcast_set_umcast(struct ipoib_netdev *priv, bool on);
 void ipoib_mcast_xmit(struct ipoib_netdev *priv, struct sk_buff *skb,
 		      const u8 *lladdr);
 void ipoib_mcast_show(struct ipoib_netdev *priv, struct seq_file *m);

@@ -9,6 +9,7 @@
 #include "ipoib.h"
 
 #define IPOIB_MCAST_MAX_BACKOFF	4		/* 2^4 seconds */
+#define IPOIB_MCAST_REFUSALS	2		/* that a link outlives: 3 seconds */
 #define IPOIB_MCAST_SEND_IDLE	(60 * HZ)	/* a sender leaves */
 #define IPOIB_MCAST_AGE_PERIOD	(30 * HZ)
 
@@ -122,6 +123,14 @@ static bool ipoib_mcast_port_active(struct ipoib_netdev *priv)
 	       attr.state == IB_PORT_ACTIVE;
 }
 
+/* Is there a port that can be joined with? Return: 0 or why not. */
+static int ipoib_mcast_ready(struct ipoib_netdev *priv)
+{
+	if (!ipoib_mcast_port_active(priv))
+		return -ENETDOWN;
+	return ipoib_addr_known(priv) ? 0 : -EADDRNOTAVAIL;
+}
+
 /* ---- requests ---- */
 
 static u8 ipoib_mcast_join_state(const struct ipoib_mcast_group *group)
@@ -170,22 +179,40 @@ static ib_sa_comp_mask ipoib_mcast_fill(struct ipoib_mcast_group *group,
 	       IB_SA_MCMEMBER_REC_HOP_LIMIT;
 }
 
+/*
+ * Does the link outlive that its group could not be joined again? A SA that is
+ * silent, or not known while SMs change places, takes nothing away; nor does one
+ * that is new and refuses at first.
+ */
+static bool ipoib_mcast_link_lasts(const struct ipoib_mcast_group *group, int err)
+{
+	if (!rcu_access_pointer(group->ah) || !group->attached)
+		return false;
+	switch (err) {
+	case -ENETDOWN:
+	case -EADDRNOTAVAIL:
+		return false;
+	case -EINVAL:
+		return group->failures < IPOIB_MCAST_REFUSALS;
+	default:
+		return true;
+	}
+}
+
 static void ipoib_mcast_failed(struct ipoib_mcast_group *group, int err)
 {
 	struct ipoib_netdev *priv = group->priv;
 	struct ipoib_mcast *mcast = &priv->mcast;
 	bool again = err == -ENETRESET;
 	struct sk_buff_head queue;
-	bool silent;
 
 	if (!again) {
 		ipoib_stat_inc(priv, IPOIB_STAT_mcast_failures);
 		if (!group->failures && !group->send_only && err != -ENETDOWN)
 			ipoib_warn(priv, "group %pI6c not joined: %d\n",
 				   group->mgid.raw, err);
-		/* While SMs change places the SA is silent, but the link works. */
-		silent = err == -ETIMEDOUT && rcu_access_pointer(group->ah);
-		if (group == mcast->broadcast && !silent)
+		if (group == mcast->broadcast &&
+		    !ipoib_mcast_link_lasts(group, err))
 			ipoib_mcast_link_down(priv);
 	}
 	__skb_queue_head_init(&queue);
@@ -210,6 +237,7 @@ static void ipoib_mcast_join(struct ipoib_mcast_group *group)
 	struct ib_sa_mcmember_rec rec;
 	struct ib_sa_multicast *member;
 	ib_sa_comp_mask mask;
+	int err;
 
 	if (group->member) {
 		ib_sa_free_multicast(group->member);
@@ -220,8 +248,9 @@ static void ipoib_mcast_join(struct ipoib_mcast_group *group)
 	mask = ipoib_mcast_fill(group, &rec);
 	spin_unlock_bh(&priv->mcast.lock);
 
-	if (group == priv->mcast.broadcast && !ipoib_mcast_port_active(priv)) {
-		ipoib_mcast_failed(group, -ENETDOWN);
+	err = group == priv->mcast.broadcast ? ipoib_mcast_ready(priv) : 0;
+	if (err) {
+		ipoib_mcast_failed(group, err);
 		return;
 	}
 	member = ib_sa_join_multicast(&ipoib_sa_client, priv->port->ca,
@@ -411,7 +440,7 @@ static bool ipoib_mcast_next_answer(struct ipoib_netdev *priv)
 
 /*
  * The next group whose join is due, or NULL; the broadcast group comes first,
- * and others only while the link is known. @wait: shortened to the time until
+ * and others only while there is a link. @wait: shortened to the time until
  * the next one is due.
  */
 static struct ipoib_mcast_group *ipoib_mcast_next_due(struct ipoib_netdev *priv,
@@ -423,7 +452,8 @@ static struct ipoib_mcast_group *ipoib_mcast_next_due(struct ipoib_netdev *priv,
 	lockdep_assert_held(&mcast->lock);
 	list_for_each_entry(group, &mcast->groups, list) {
 		if (group->state != IPOIB_MCAST_IDLE ||
-		    (group != mcast->broadcast && !mcast->link_known))
+		    (group != mcast->broadcast &&
+		     !test_bit(IPOIB_F_LINK, &priv->flags)))
 			continue;
 		if (time_after_eq(jiffies, group->due))
 			return group;
@@ -489,11 +519,25 @@ void ipoib_mcast_join_work(struct work_struct *work)
 	ipoib_mcast_join_due(priv);
 }
 
+/* Is a membership worth nothing, although nobody took it away? */
+static bool ipoib_mcast_is_stale(const struct ipoib_mcast_group *group)
+{
+	struct ipoib_netdev *priv = group->priv;
+	const struct ipoib_mcast *mcast = &priv->mcast;
+
+	if (group == mcast->broadcast && !test_bit(IPOIB_F_LINK, &priv->flags))
+		return true;
+	return memcmp(&mcast->link.port_gid, &priv->gid, sizeof(priv->gid));
+}
+
 /**
- * ipoib_mcast_rejoin() - join all groups again, now
+ * ipoib_mcast_rejoin() - join, now, all groups that are not joined
  * @priv: the interface
  *
- * Groups stay usable and the QP attached meanwhile.
+ * Nothing is left for that: who restarts a SM would lose traffic. Memberships
+ * which the subnet has forgotten are taken away by the SA's client, whose
+ * callback says so; those of another port GID are given up here. Groups stay
+ * usable and the QP attached meanwhile.
  *
  * Context: any but hard interrupt.
  */
@@ -504,7 +548,8 @@ void ipoib_mcast_rejoin(struct ipoib_netdev *priv)
 
 	spin_lock_bh(&mcast->lock);
 	list_for_each_entry(group, &mcast->groups, list) {
-		if (group->state == IPOIB_MCAST_JOINED)
+		if (group->state == IPOIB_MCAST_JOINED &&
+		    ipoib_mcast_is_stale(group))
 			ipoib_mcast_set_state(group, IPOIB_MCAST_IDLE);
 		group->failures = 0;
 		group->due = jiffies;

@@ -7,14 +7,16 @@
  * entry.
  */
 #include <linux/slab.h>
+#include <net/gso.h>
 
 #include "ipoib.h"
 
 #define IPOIB_NEIGH_GC_PERIOD	(30 * HZ)
 #define IPOIB_NEIGH_IDLE	(60 * HZ)
-#define IPOIB_NEIGH_MAX_BACKOFF	5	/* 2^5 seconds */
-#define IPOIB_NEIGH_CM_GIVE_UP	4	/* failures: 3 seconds */
-#define IPOIB_NEIGH_CM_LASTED	(10 * HZ)
+#define IPOIB_NEIGH_MAX_BACKOFF	3	/* 2^3 seconds */
+#define IPOIB_NEIGH_CM_LASTED	HZ	/* up for that long: to fail is no habit */
+#define IPOIB_NEIGH_CM_REFUSALS	4	/* in a row, 3 seconds: it means it */
+#define IPOIB_NEIGH_CM_PATIENCE	(30 * HZ) /* with a peer that is away */
 
 static const struct rhashtable_params ipoib_neigh_params = {
 	.key_len = INFINIBAND_ALEN,
@@ -158,9 +160,9 @@ static void ipoib_neigh_take_queue(struct ipoib_neigh *neigh,
  * ipoib_neigh_path_done() - the path of a neighbour changed
  * @neigh: the neighbour
  * @ah: the new address handle; a reference is taken; NULL with @err
- * @err: 0; -EAGAIN: the path is asked for again; else packets are dropped
+ * @err: 0; else the packets that wait are dropped
  * @ready: out: packets to be sent with ipoib_neigh_resend() after the lock
- *	is dropped
+ *	is dropped; NULL: they stay in the queue
  *
  * Context: lock of the path table held.
  */
@@ -174,9 +176,9 @@ void ipoib_neigh_path_done(struct ipoib_neigh *neigh, struct ipoib_ah *ah,
 	if (ah)
 		ipoib_ah_get(ah);
 	old = rcu_replace_pointer(neigh->ah, ah, lockdep_is_held(&neigh->lock));
-	if (!err) {
+	if (!err && ready) {
 		ipoib_neigh_take_queue(neigh, ready);
-	} else if (err != -EAGAIN) {
+	} else if (err) {
 		ipoib_stat_add(neigh->priv, IPOIB_STAT_tx_drop_path,
 			       skb_queue_len(&neigh->queue));
 		__skb_queue_purge(&neigh->queue);
@@ -237,23 +239,46 @@ static bool ipoib_neigh_wait(struct ipoib_neigh *neigh, struct sk_buff *skb,
 }
 
 /*
- * The first failure is tried again at once, the next after 1, 2, 4 .. 32
- * seconds. A connection that lasted makes the count start again.
+ * The first failure is tried again at once, the next after 1, 2, 4, 8, 8 ..
+ * seconds: a peer that is back is not to wait for longer.
  */
-static void ipoib_neigh_back_off(struct ipoib_neigh *neigh)
+static void ipoib_neigh_back_off(struct ipoib_neigh *neigh, bool refused)
 {
 	unsigned long delay = 0;
 
 	lockdep_assert_held(&neigh->lock);
-	if (neigh->cm_up &&
-	    time_after(jiffies, neigh->cm_up + IPOIB_NEIGH_CM_LASTED))
-		neigh->cm_failures = 0;
-	neigh->cm_up = 0;
 	if (neigh->cm_failures)
 		delay = HZ << (neigh->cm_failures - 1);
+	else
+		WRITE_ONCE(neigh->cm_first, jiffies);
+	WRITE_ONCE(neigh->cm_refused, refused);
 	WRITE_ONCE(neigh->cm_retry, delay ? (jiffies + delay) ?: 1 : 0);
 	if (neigh->cm_failures <= IPOIB_NEIGH_MAX_BACKOFF)
 		WRITE_ONCE(neigh->cm_failures, neigh->cm_failures + 1);
+}
+
+/* A connection that lasted makes the count of failures start again. */
+static void ipoib_neigh_judge(struct ipoib_neigh *neigh)
+{
+	lockdep_assert_held(&neigh->lock);
+	if (neigh->cm_up &&
+	    time_after(jiffies, neigh->cm_up + IPOIB_NEIGH_CM_LASTED))
+		WRITE_ONCE(neigh->cm_failures, 0);
+	neigh->cm_up = 0;
+}
+
+/*
+ * Will there be a connection soon? A peer that is restarting must not cost its
+ * route the MTU for minutes, one that refuses must not lose long packets for long.
+ */
+static bool ipoib_neigh_hopes(const struct ipoib_neigh *neigh)
+{
+	unsigned int failures = READ_ONCE(neigh->cm_failures);
+
+	if (READ_ONCE(neigh->cm_refused))
+		return failures < IPOIB_NEIGH_CM_REFUSALS;
+	return !failures || time_before(jiffies, READ_ONCE(neigh->cm_first) +
+					IPOIB_NEIGH_CM_PATIENCE);
 }
 
 /* The connection of @neigh; one is begun if there is none and none is barred. */
@@ -270,7 +295,7 @@ static struct ipoib_cm_tx *ipoib_neigh_connect(struct ipoib_neigh *neigh)
 		tx = ipoib_cm_tx_create(neigh, &rec);
 		if (IS_ERR_OR_NULL(tx)) {
 			tx = NULL;
-			ipoib_neigh_back_off(neigh);
+			ipoib_neigh_back_off(neigh, false);
 		}
 		rcu_assign_pointer(neigh->tx, tx);
 	}
@@ -305,9 +330,19 @@ enum ipoib_neigh_verdict {
 };
 
 /*
+ * A packet that was on its way when the mode changed may count on offloads of
+ * the datagram QP, which a connection does not have.
+ */
+static bool ipoib_neigh_plain(struct sk_buff *skb)
+{
+	if (likely(skb->ip_summed != CHECKSUM_PARTIAL))
+		return true;
+	return !skb_is_gso(skb) && !skb_checksum_help(skb);
+}
+
+/*
  * Without a connection, what fits goes by the datagram QP. What does not is
- * lost at first: a peer that is restarting must not cost its route the MTU for
- * minutes. After IPOIB_NEIGH_CM_GIVE_UP failures in a row the sender is told.
+ * lost while there is hope, and then its sender is told the MTU.
  */
 static enum ipoib_neigh_verdict
 ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
@@ -319,7 +354,9 @@ ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 	if (!tx && ipoib_neigh_may_connect(neigh))
 		tx = ipoib_neigh_connect(neigh);
 	if (tx && ipoib_cm_tx_is_up(tx)) {
-		if (len > ipoib_cm_tx_mtu(tx))
+		if (unlikely(!ipoib_neigh_plain(skb)))
+			ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_offload);
+		else if (len > ipoib_cm_tx_mtu(tx))
 			ipoib_pmtu_feedback(priv, skb, ipoib_cm_tx_mtu(tx));
 		else
 			ipoib_cm_tx_send(priv, skb, tx);
@@ -327,7 +364,7 @@ ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 	}
 	if (len <= ud_mtu)
 		return IPOIB_NEIGH_BY_UD;
-	if (!tx && READ_ONCE(neigh->cm_failures) >= IPOIB_NEIGH_CM_GIVE_UP)
+	if (!tx && !ipoib_neigh_hopes(neigh))
 		return IPOIB_NEIGH_BY_UD;
 	if (!tx) {
 		ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_backoff);
@@ -335,6 +372,14 @@ ipoib_neigh_try_cm(struct ipoib_netdev *priv, struct ipoib_neigh *neigh,
 	}
 	return ipoib_neigh_wait(neigh, skb, true) ? IPOIB_NEIGH_TAKEN
 						  : IPOIB_NEIGH_AGAIN;
+}
+
+/* A GSO packet is cut to what its sender was told; the path may take less. */
+static bool ipoib_neigh_too_long(const struct sk_buff *skb, unsigned int mtu)
+{
+	if (skb->len - IPOIB_ENCAP_LEN <= mtu)
+		return false;
+	return !skb_is_gso(skb) || !skb_gso_validate_network_len(skb, mtu);
 }
 
 /* Return: false if @skb is to be tried again. */
@@ -362,11 +407,30 @@ static bool ipoib_neigh_try(struct ipoib_netdev *priv,
 		if (verdict != IPOIB_NEIGH_BY_UD)
 			return verdict == IPOIB_NEIGH_TAKEN;
 	}
-	if (unlikely(skb->len - IPOIB_ENCAP_LEN > ud_mtu && !skb_is_gso(skb)))
+	if (unlikely(ipoib_neigh_too_long(skb, ud_mtu)))
 		ipoib_pmtu_feedback(priv, skb, ud_mtu);
 	else
 		ipoib_ud_send(priv, skb, ah, ipoib_addr_qpn(neigh->lladdr));
 	return true;
+}
+
+/*
+ * What @neigh waited for is decided: send what is in its queue, which comes
+ * before the packet at hand.
+ */
+static void ipoib_neigh_send_queue(struct ipoib_netdev *priv,
+				   struct ipoib_neigh *neigh)
+{
+	struct sk_buff_head queue;
+	struct sk_buff *skb;
+
+	__skb_queue_head_init(&queue);
+	spin_lock_bh(&neigh->lock);
+	skb_queue_splice_init(&neigh->queue, &queue);
+	spin_unlock_bh(&neigh->lock);
+	while ((skb = __skb_dequeue(&queue)))
+		if (!ipoib_neigh_try(priv, neigh, skb))
+			ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
 }
 
 /**
@@ -392,10 +456,12 @@ void ipoib_neigh_xmit(struct ipoib_netdev *priv, struct sk_buff *skb,
 	}
 	if (time_before(READ_ONCE(neigh->used), jiffies))
 		WRITE_ONCE(neigh->used, jiffies);
-	/* What decided in between may be undecided again, but not for ever. */
-	if (unlikely(!ipoib_neigh_try(priv, neigh, skb)) &&
-	    !ipoib_neigh_try(priv, neigh, skb))
-		ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
+	if (unlikely(!ipoib_neigh_try(priv, neigh, skb))) {
+		ipoib_neigh_send_queue(priv, neigh);
+		/* It may be undecided again by now, but not for ever. */
+		if (!ipoib_neigh_try(priv, neigh, skb))
+			ipoib_neigh_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
+	}
 out:
 	rcu_read_unlock();
 }
@@ -441,13 +507,14 @@ void ipoib_neigh_tx_up(struct ipoib_neigh *neigh)
  * @tx: the connection
  * @failed: it did not end in order: no new one before a back-off, and the
  *	path is asked for again
+ * @refused: it failed for a reason that says nothing against datagrams
  *
  * What waited for the connection is sent again, by what there is then.
  *
  * Context: any but hard interrupt; no lock of the connection held.
  */
 void ipoib_neigh_tx_gone(struct ipoib_neigh *neigh, struct ipoib_cm_tx *tx,
-			 bool failed)
+			 bool failed, bool refused)
 {
 	bool mine;
 
@@ -456,8 +523,9 @@ void ipoib_neigh_tx_gone(struct ipoib_neigh *neigh, struct ipoib_cm_tx *tx,
 	mine = !neigh->dead && rcu_access_pointer(neigh->tx) == tx;
 	if (mine) {
 		RCU_INIT_POINTER(neigh->tx, NULL);
+		ipoib_neigh_judge(neigh);
 		if (failed)
-			ipoib_neigh_back_off(neigh);
+			ipoib_neigh_back_off(neigh, refused);
 	}
 	spin_unlock_bh(&neigh->lock);
 	if (mine && failed)

@@ -34,6 +34,8 @@ struct ipoib_path;
  *	needs; at most IPOIB_NEIGH_QUEUE_LEN
  * @cm_retry: jiffies; no new connection before; 0 if there is no back-off
  * @cm_failures: connections in a row that failed; sets the back-off
+ * @cm_first: jiffies of the first of them
+ * @cm_refused: the last of them failed, but datagrams reach the peer
  * @cm_up: jiffies when the present connection came up; 0 if it has not
  * @used: jiffies of the last packet
  * @flush_node: on the list of a flush
@@ -54,6 +56,8 @@ struct ipoib_neigh {
 	struct sk_buff_head queue;
 	unsigned long cm_retry;
 	unsigned int cm_failures;
+	unsigned long cm_first;
+	bool cm_refused;
 	unsigned long cm_up;
 	unsigned long used;
 	struct list_head flush_node;
@@ -87,6 +91,6 @@ void ipoib_neigh_resend(struct ipoib_netdev *priv, struct sk_buff_head *ready);
 /* Called by the connection of @neigh; see ipoib_cm.h. */
 void ipoib_neigh_tx_up(struct ipoib_neigh *neigh);
 void ipoib_neigh_tx_gone(struct ipoib_neigh *neigh, struct ipoib_cm_tx *tx,
-			 bool failed);
+			 bool failed, bool refused);
 
 #endif /* IPOIB_NEIGH_H */

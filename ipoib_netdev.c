@@ -277,20 +277,22 @@ static int ipoib_up(struct ipoib_netdev *priv)
 	int err;
 
 	err = ipoib_event_refresh_port(priv);
+	if (err)
+		return err;
 	if (!test_bit(IPOIB_F_PKEY, &priv->flags)) {
 		ipoib_dbg(priv, "P_Key 0x%04x is not in the port's table\n",
 			  priv->pkey);
 		return 0;
 	}
-	if (!err)
-		err = ipoib_ud_open(priv);
+	err = ipoib_ud_open(priv);
 	if (err)
 		return err;
 	set_bit(IPOIB_F_OPEN, &priv->flags);
 	ipoib_neigh_start(priv);
 	ipoib_mcast_start(priv);
 	ipoib_cm_open(priv);
-	netif_start_queue(priv->dev);
+	/* After a restart the queue may hold packets that nobody else sends. */
+	netif_wake_queue(priv->dev);
 	return 0;
 }
 
@@ -346,6 +348,7 @@ int ipoib_restart(struct ipoib_netdev *priv)
 	ASSERT_RTNL();
 	if (!netif_running(priv->dev))
 		return 0;
+	ipoib_stat_inc(priv, IPOIB_STAT_restarts);
 	if (ipoib_is_open(priv))
 		ipoib_down(priv);
 	err = ipoib_up(priv);
@@ -362,6 +365,7 @@ int ipoib_restart(struct ipoib_netdev *priv)
  */
 void ipoib_restart_async(struct ipoib_netdev *priv)
 {
+	set_bit(IPOIB_F_RESTART, &priv->flags);
 	ipoib_rtnl_work_queue(priv, &priv->timeout_work);
 }
 
@@ -371,7 +375,9 @@ static void ipoib_timeout_work(struct work_struct *work)
 						 timeout_work);
 
 	rtnl_lock();
-	ipoib_restart(priv);
+	if (test_and_clear_bit(IPOIB_F_RESTART, &priv->flags) ||
+	    !ipoib_ud_poke(priv))
+		ipoib_restart(priv);
 	rtnl_unlock();
 	dev_put(priv->dev);
 }
@@ -380,10 +386,11 @@ static void ipoib_tx_timeout(struct net_device *dev, unsigned int txqueue)
 {
 	struct ipoib_netdev *priv = ipoib_priv(dev);
 
-	ipoib_warn(priv, "transmit time-out: queue stopped %u ms, sent %u, completed %u\n",
+	ipoib_warn(priv, "transmit time-out: queue stopped %u ms, %u sends in flight\n",
 		   jiffies_to_msecs(jiffies - dev_trans_start(dev)),
-		   READ_ONCE(priv->ud.tx_head), READ_ONCE(priv->ud.tx_tail));
-	ipoib_restart_async(priv);
+		   READ_ONCE(priv->ud.tx_head) - READ_ONCE(priv->ud.tx_tail));
+	ipoib_stat_inc(priv, IPOIB_STAT_tx_timeouts);
+	ipoib_rtnl_work_queue(priv, &priv->timeout_work);
 }
 
 /* ---- MTU, mode, features ---- */
@@ -482,6 +489,30 @@ static void ipoib_addr_write(struct ipoib_netdev *priv)
 
 	ipoib_addr_set(lladdr, flags, priv->ud.qp->qp_num, &priv->gid);
 	dev_addr_set(priv->dev, lladdr);
+}
+
+/**
+ * ipoib_addr_known() - does the port have the GID of this interface?
+ * @priv: the interface
+ *
+ * Without it there is no address handle, hence no link.
+ *
+ * Context: any but hard interrupt.
+ *
+ * Return: false if an interface ID was given which is in no GID of the port.
+ */
+bool ipoib_addr_known(struct ipoib_netdev *priv)
+{
+	const struct ib_gid_attr *attr;
+
+	if (!test_bit(IPOIB_F_ADDR_SET, &priv->flags))
+		return true;
+	attr = rdma_find_gid_by_port(priv->port->ca, &priv->gid, IB_GID_TYPE_IB,
+				     priv->port->num, NULL);
+	if (IS_ERR(attr))
+		return false;
+	rdma_put_gid_attr(attr);
+	return true;
 }
 
 /* The first address: GID 0, with the interface ID that a child was given. */
@@ -671,7 +702,6 @@ static int ipoib_dev_init(struct net_device *dev)
 		goto uninit_ud;
 	ipoib_cm_netdev_init(priv);
 	ipoib_features_init(priv);
-	list_add_tail_rcu(&priv->list, &priv->port->netdevs);
 	return 0;
 
 uninit_ud:
@@ -821,4 +851,26 @@ int ipoib_netdev_bind(struct ipoib_netdev *priv, struct ipoib_port *port,
 	dev->sysfs_groups[0] = &ipoib_sysfs_group;
 	netif_carrier_off(dev);
 	return 0;
+}
+
+/**
+ * ipoib_netdev_register() - register an interface and put it on its port's list
+ * @priv: the interface, bound
+ *
+ * What is on the list is looked at under RCU, and a net device whose
+ * registration failed is freed without a grace period: it never gets there.
+ *
+ * Context: process, under rtnl.
+ *
+ * Return: 0, or -errno; free_netdev() is left to the caller then.
+ */
+int ipoib_netdev_register(struct ipoib_netdev *priv)
+{
+	int err;
+
+	ASSERT_RTNL();
+	err = register_netdevice(priv->dev);
+	if (!err)
+		list_add_tail_rcu(&priv->list, &priv->port->netdevs);
+	return err;
 }

@@ -54,19 +54,20 @@ static int ipoib_nl_changelink(struct net_device *dev, struct nlattr *tb[],
 {
 	struct ipoib_netdev *priv = ipoib_priv(dev);
 	u16 mode;
+	int err;
 
 	if (!data)
 		return 0;
-	if (data[IFLA_IPOIB_UMCAST]) {
-		if (nla_get_u16(data[IFLA_IPOIB_UMCAST]))
-			set_bit(IPOIB_F_UMCAST, &priv->flags);
-		else
-			clear_bit(IPOIB_F_UMCAST, &priv->flags);
+	if (data[IFLA_IPOIB_MODE]) {
+		mode = nla_get_u16(data[IFLA_IPOIB_MODE]);
+		err = ipoib_set_mode(priv, mode == IPOIB_MODE_CONNECTED, extack);
+		if (err)
+			return err;
 	}
-	if (!data[IFLA_IPOIB_MODE])
-		return 0;
-	mode = nla_get_u16(data[IFLA_IPOIB_MODE]);
-	return ipoib_set_mode(priv, mode == IPOIB_MODE_CONNECTED, extack);
+	if (data[IFLA_IPOIB_UMCAST])
+		ipoib_mcast_set_umcast(priv,
+				       nla_get_u16(data[IFLA_IPOIB_UMCAST]));
+	return 0;
 }
 
 /* Only a parent of this driver has the private part that a child needs. */
@@ -151,6 +152,8 @@ int ipoib_nl_newlink(struct net_device *dev, struct net *link_net,
 	err = ipoib_nl_configure(dev, mtu, tb, data, extack);
 	if (err)
 		unregister_netdevice(dev);
+	else if (!ipoib_addr_known(ipoib_priv(dev)))
+		NL_SET_ERR_MSG(extack, "No link: no GID of the port has this interface ID");
 	return err;
 }
 

@@ -179,6 +179,15 @@ static void ipoib_path_tell(struct ipoib_path *path, struct ipoib_ah *ah,
 		ipoib_neigh_path_done(neigh, ah, err, ready);
 }
 
+/*
+ * Did the SA say no? Everything else is no answer: a timeout, a SM that is not
+ * known yet, no memory, a cancelled or unsent query.
+ */
+static bool ipoib_path_denied(int status)
+{
+	return status == -EINVAL || status == -ENODATA;
+}
+
 /* No answer leaves a usable path as it is; an answer that says no ends it. */
 static void ipoib_path_query_failed(struct ipoib_path *path)
 {
@@ -191,7 +200,8 @@ static void ipoib_path_query_failed(struct ipoib_path *path)
 	__skb_queue_head_init(&ready);
 	spin_lock_bh(&priv->paths.lock);
 	if (!path->dead) {
-		if (!ipoib_path_usable(path) || path->status != -ETIMEDOUT) {
+		if (!ipoib_path_usable(path) ||
+		    ipoib_path_denied(path->status)) {
 			if (path->state == IPOIB_PATH_VALID)
 				ipoib_path_set_state(path, IPOIB_PATH_REFRESH);
 			ipoib_path_set_state(path, IPOIB_PATH_FAILED);
@@ -339,20 +349,20 @@ static void ipoib_path_remove(struct ipoib_path *path,
  * @priv: the interface
  * @dgid: the GID
  * @neigh: the neighbour; ipoib_neigh_path_done() is called for it when the path
- *	is known, which may be at once
+ *	is known. If it is known by now, only its handle is set: what waits in
+ *	the neighbour's queue is left to the caller, who may hold the transmit
+ *	queue lock
  *
- * Context: softirq or BH off; may be under the transmit queue lock.
+ * Context: softirq or BH off.
  * Return: 0; -ENOMEM; -ESHUTDOWN if the neighbour is on its way out.
  */
 int ipoib_path_attach(struct ipoib_netdev *priv, const union ib_gid *dgid,
 		      struct ipoib_neigh *neigh)
 {
 	struct ipoib_path_table *table = &priv->paths;
-	struct sk_buff_head ready;
 	struct ipoib_path *path;
 	int err = 0;
 
-	__skb_queue_head_init(&ready);
 	spin_lock_bh(&table->lock);
 	if (neigh->path)
 		goto out;
@@ -369,10 +379,9 @@ int ipoib_path_attach(struct ipoib_netdev *priv, const union ib_gid *dgid,
 	neigh->path = path;
 	list_add_tail(&neigh->path_node, &path->neighs);
 	if (ipoib_path_usable(path))
-		ipoib_neigh_path_done(neigh, path->ah, 0, &ready);
+		ipoib_neigh_path_done(neigh, path->ah, 0, NULL);
 out:
 	spin_unlock_bh(&table->lock);
-	ipoib_neigh_resend(priv, &ready);
 	return err;
 }
 
@@ -444,7 +453,8 @@ void ipoib_path_refresh(struct ipoib_netdev *priv)
 
 	spin_lock_bh(&priv->paths.lock);
 	list_for_each_entry(path, &priv->paths.list, list)
-		ipoib_path_refresh_one(path, get_random_u32() % (HZ / 2));
+		ipoib_path_refresh_one(path, ipoib_path_usable(path) ?
+				       get_random_u32() % (HZ / 2) : 0);
 	spin_unlock_bh(&priv->paths.lock);
 }
 
@@ -499,8 +509,7 @@ out:
 }
 
 /* Take the first path out, with its neighbours. Return: false if there is none. */
-static bool ipoib_path_flush_one(struct ipoib_netdev *priv,
-				 struct sk_buff_head *ready)
+static bool ipoib_path_flush_one(struct ipoib_netdev *priv)
 {
 	struct ipoib_path_table *table = &priv->paths;
 	struct ipoib_path_cancel cancel = {};
@@ -510,7 +519,7 @@ static bool ipoib_path_flush_one(struct ipoib_netdev *priv,
 	spin_lock_bh(&table->lock);
 	path = list_first_entry_or_null(&table->list, struct ipoib_path, list);
 	if (path) {
-		ipoib_path_tell(path, NULL, -EAGAIN, ready);
+		ipoib_path_tell(path, NULL, -ENETRESET, NULL);
 		list_for_each_entry_safe(neigh, next, &path->neighs, path_node) {
 			list_del_init(&neigh->path_node);
 			neigh->path = NULL;
@@ -527,16 +536,14 @@ static bool ipoib_path_flush_one(struct ipoib_netdev *priv,
  * ipoib_path_flush() - forget all paths
  * @priv: the interface
  *
- * Neighbours that still use one ask again with their next packet.
+ * Neighbours that still use one ask again with their next packet; what waited
+ * for one is dropped, for no such packet may come.
  *
  * Context: process context; may be called under rtnl.
  */
 void ipoib_path_flush(struct ipoib_netdev *priv)
 {
-	struct sk_buff_head ready;
-
-	__skb_queue_head_init(&ready);
-	while (ipoib_path_flush_one(priv, &ready))
+	while (ipoib_path_flush_one(priv))
 		;
 }
 

@@ -143,7 +143,8 @@ int ipoib_qp_create(struct ipoib_netdev *priv)
 		.cap = {
 			.max_send_wr = ud->tx_size,
 			.max_recv_wr = ud->rx_size,
-			.max_recv_sge = 1,
+			.max_recv_sge = ud->head_len < ud->buf_len ?
+					IPOIB_UD_RX_SGE : 1,
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_UD,

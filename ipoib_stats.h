@@ -34,12 +34,15 @@
 	C(tx_drop_queue,	"packets beyond a full resolve queue",	TX_DROP) \
 	C(tx_drop_path,		"packets whose path could not be found", TX_DROP) \
 	C(tx_drop_mcast,	"packets whose group could not be joined", TX_DROP) \
+	C(tx_drop_offload,	"packets prepared for offloads that their way lacks", TX_DROP) \
 	C(tx_drop_backoff,	"long packets while their connection backs off", TX_DROP) \
 	C(tx_drop_stalled,	"packets for a connection that makes no progress", TX_DROP) \
 	C(tx_error_post,	"sends that could not be posted",	TX_ERR)	\
 	C(tx_error_wc,		"send completions in error",		TX_ERR)	\
 	C(tx_linearized,	"packets made linear to fit the HCA",	NONE)	\
 	C(tx_queue_stopped,	"times that the transmit queue stopped", NONE)	\
+	C(tx_timeouts,		"times that the watchdog found the queue stopped", NONE) \
+	C(restarts,		"times that the interface was restarted", NONE)	\
 	C(path_queries,		"path record queries sent",		NONE)	\
 	C(path_failures,	"path record queries that failed",	NONE)	\
 	C(mcast_joins,		"multicast joins granted",		NONE)	\
@@ -64,7 +67,8 @@ enum ipoib_stat {
 	C(cm_orphan_rx,		"messages for a connection that is gone")	\
 	C(cm_stock_deficit,	"receive WRs that could not be reposted at once") \
 	C(cm_refills,		"runs of the refill work that posted receive WRs") \
-	C(cm_generations,	"SRQs made to replace a suspect one")
+	C(cm_generations,	"SRQs made to replace a suspect one")		\
+	C(cm_kept,		"QPs, SRQs and CQs leaked: destroy failed")
 
 enum ipoib_port_stat {
 	IPOIB_PORT_STAT_DRAIN_BASE = 0,

@@ -66,10 +66,11 @@ static ssize_t umcast_store(struct device *d, struct device_attribute *attr,
 
 	if (kstrtoul(buf, 0, &on))
 		on = 0;
-	if (on)
-		set_bit(IPOIB_F_UMCAST, &priv->flags);
-	else
-		clear_bit(IPOIB_F_UMCAST, &priv->flags);
+	if (!rtnl_trylock())
+		return restart_syscall();
+	if (priv->dev->reg_state == NETREG_REGISTERED)
+		ipoib_mcast_set_umcast(priv, on);
+	rtnl_unlock();
 	return count;
 }
 static DEVICE_ATTR_RW(umcast);

@@ -13,6 +13,7 @@
 #include "ipoib.h"
 
 #define IPOIB_UD_STOP_TIMEOUT	HZ
+#define IPOIB_UD_RX_HEAD	256u	/* octets of a long buffer that are linear */
 #define IPOIB_UD_REFILL_DELAY	msecs_to_jiffies(10)
 
 static u64 ipoib_ud_cookie(const struct ipoib_ud *ud, unsigned int slot)
@@ -114,7 +115,6 @@ static void ipoib_ud_receive(struct ipoib_netdev *priv, struct sk_buff *skb,
 {
 	const struct ib_grh *grh = (const struct ib_grh *)skb->data;
 
-	skb_put(skb, wc->byte_len);
 	if (ipoib_ud_is_own(priv, wc, grh)) {
 		ipoib_stat_inc(priv, IPOIB_STAT_rx_drop_own);
 		dev_kfree_skb_any(skb);
@@ -135,23 +135,24 @@ static void ipoib_ud_rx_success(struct ipoib_netdev *priv,
 				struct ipoib_ud_rx *slot,
 				const struct ib_wc *wc)
 {
-	struct sk_buff *skb = slot->skb, *fresh;
-	u64 dma;
+	struct ipoib_ud_rx fresh = {};
+	struct sk_buff *skb;
 
 	if (wc->byte_len < IPOIB_UD_HEAD_LEN ||
 	    wc->byte_len > priv->ud.buf_len) {
 		ipoib_stat_inc(priv, IPOIB_STAT_rx_drop_runt);
 		return;
 	}
-	fresh = ipoib_ud_rx_alloc(priv, GFP_ATOMIC, &dma);
-	if (!fresh) {
+	if (!ipoib_ud_rx_paged(&priv->ud, wc->byte_len)) {
+		fresh.page = slot->page;
+		fresh.page_dma = slot->page_dma;
+	}
+	if (ipoib_ud_rx_alloc(priv, &fresh, GFP_ATOMIC)) {
 		ipoib_stat_inc(priv, IPOIB_STAT_rx_drop_nomem);
 		return;
 	}
-	ib_dma_unmap_single(priv->port->ca, slot->dma, priv->ud.buf_len,
-			    DMA_FROM_DEVICE);
-	slot->skb = fresh;
-	slot->dma = dma;
+	skb = ipoib_ud_rx_take(priv, slot, wc->byte_len);
+	*slot = fresh;
 	ipoib_ud_receive(priv, skb, wc);
 }
 
@@ -175,6 +176,26 @@ static void ipoib_ud_rx_done(struct ipoib_netdev *priv, const struct ib_wc *wc)
 	WRITE_ONCE(ud->rx_nidle, ud->rx_nidle + 1);
 }
 
+static void ipoib_ud_rx_fill_wr(struct ipoib_netdev *priv, unsigned int n,
+				unsigned int id)
+{
+	struct ipoib_ud *ud = &priv->ud;
+	const struct ipoib_ud_rx *slot = &ud->rx[id];
+	u32 lkey = priv->port->pd->local_dma_lkey;
+	struct ib_sge *sge = ud->recv_sge[n];
+
+	sge[0] = (struct ib_sge){ slot->dma, ud->head_len, lkey };
+	if (slot->page)
+		sge[1] = (struct ib_sge){ slot->page_dma,
+					  ud->buf_len - ud->head_len, lkey };
+	ud->recv_wr[n].wr_id = ipoib_ud_cookie(ud, id);
+	ud->recv_wr[n].sg_list = sge;
+	ud->recv_wr[n].num_sge = slot->page ? 2 : 1;
+	ud->recv_wr[n].next = NULL;
+	if (n)
+		ud->recv_wr[n - 1].next = &ud->recv_wr[n];
+}
+
 /* Build the chain of up to IPOIB_UD_BATCH receives; returns its length. */
 static unsigned int ipoib_ud_rx_chain(struct ipoib_netdev *priv, gfp_t gfp)
 {
@@ -185,19 +206,9 @@ static unsigned int ipoib_ud_rx_chain(struct ipoib_netdev *priv, gfp_t gfp)
 		unsigned int id = ud->rx_idle[ud->rx_nidle - 1 - n];
 		struct ipoib_ud_rx *slot = &ud->rx[id];
 
-		if (!slot->skb)
-			slot->skb = ipoib_ud_rx_alloc(priv, gfp, &slot->dma);
-		if (!slot->skb)
+		if (!slot->skb && ipoib_ud_rx_alloc(priv, slot, gfp))
 			break;
-		ud->recv_sge[n].addr = slot->dma;
-		ud->recv_sge[n].length = ud->buf_len;
-		ud->recv_sge[n].lkey = priv->port->pd->local_dma_lkey;
-		ud->recv_wr[n].wr_id = ipoib_ud_cookie(ud, id);
-		ud->recv_wr[n].sg_list = &ud->recv_sge[n];
-		ud->recv_wr[n].num_sge = 1;
-		ud->recv_wr[n].next = NULL;
-		if (n)
-			ud->recv_wr[n - 1].next = &ud->recv_wr[n];
+		ipoib_ud_rx_fill_wr(priv, n, id);
 	}
 	return n;
 }
@@ -325,13 +336,14 @@ static void ipoib_ud_tx_check_full(struct ipoib_netdev *priv)
 {
 	struct ipoib_ud *ud = &priv->ud;
 
-	if (ud->tx_head - READ_ONCE(ud->tx_tail) < ud->tx_size)
+	if (!ipoib_ud_tx_is_full(ud))
 		return;
 	netif_stop_queue(priv->dev);
 	ipoib_stat_inc(priv, IPOIB_STAT_tx_queue_stopped);
 	/* Pairs with the barrier in ipoib_ud_tx_wake(). */
 	smp_mb();
-	if (ud->tx_head - READ_ONCE(ud->tx_tail) <= ud->tx_size / 2)
+	if (ud->tx_head - READ_ONCE(ud->tx_tail) <= ud->tx_size / 2 &&
+	    !atomic_read(&priv->cm.held))
 		netif_start_queue(priv->dev);
 }
 
@@ -397,7 +409,7 @@ void ipoib_ud_send(struct ipoib_netdev *priv, struct sk_buff *skb,
 	if (unlikely(!ipoib_is_open(priv) || READ_ONCE(ud->flushing)))
 		return ipoib_ud_tx_drop(priv, skb, IPOIB_STAT_tx_drop_down);
 	/* The queue is stopped before: only a wake-up by others gets here. */
-	if (unlikely(ud->tx_head - READ_ONCE(ud->tx_tail) >= ud->tx_size)) {
+	if (unlikely(ipoib_ud_tx_is_full(ud))) {
 		netif_stop_queue(priv->dev);
 		return ipoib_ud_tx_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
 	}
@@ -425,9 +437,10 @@ static void ipoib_ud_tx_wake(struct ipoib_netdev *priv)
 {
 	struct ipoib_ud *ud = &priv->ud;
 
-	/* Pairs with the barrier in ipoib_ud_tx_check_full(). */
+	/* Pairs with ipoib_ud_tx_check_full() and ipoib_cm_tx_release(). */
 	smp_mb();
 	if (netif_queue_stopped(priv->dev) && ipoib_is_open(priv) &&
+	    !atomic_read(&priv->cm.held) &&
 	    READ_ONCE(ud->tx_head) - ud->tx_tail <= ud->tx_size / 2)
 		netif_wake_queue(priv->dev);
 }
@@ -533,8 +546,11 @@ int ipoib_ud_open(struct ipoib_netdev *priv)
 	WRITE_ONCE(ud->flushing, false);
 	netdev_reset_queue(priv->dev);
 	err = ipoib_qp_to_rts(priv);
-	if (err)
+	if (err) {
+		/* It may be in any state: the next open begins with RESET. */
+		ud->stuck = true;
 		return err;
+	}
 	ipoib_ud_rx_fill(priv, GFP_KERNEL);
 	napi_enable(&ud->recv_napi);
 	napi_enable(&ud->send_napi);
@@ -546,6 +562,28 @@ int ipoib_ud_open(struct ipoib_netdev *priv)
 	ipoib_napi_kick(&ud->recv_napi);
 	ipoib_napi_kick(&ud->send_napi);
 	return 0;
+}
+
+/**
+ * ipoib_ud_poke() - look for completions whose notification was lost
+ * @priv: the interface, whose transmit queue is said to be stuck
+ *
+ * Context: process, under rtnl.
+ * Return: true if the queue moves again.
+ */
+bool ipoib_ud_poke(struct ipoib_netdev *priv)
+{
+	struct netdev_queue *txq = netdev_get_tx_queue(priv->dev, 0);
+	struct ipoib_ud *ud = &priv->ud;
+	unsigned int tail = READ_ONCE(ud->tx_tail);
+
+	ASSERT_RTNL();
+	if (!ipoib_is_open(priv))
+		return false;
+	ipoib_napi_kick(&ud->recv_napi);
+	ipoib_napi_kick(&ud->send_napi);
+	napi_synchronize(&ud->send_napi);
+	return READ_ONCE(ud->tx_tail) != tail || !netif_xmit_stopped(txq);
 }
 
 /* Let the HCA give everything back; returns when it has, or at the deadline. */
@@ -602,6 +640,12 @@ static void ipoib_ud_set_sizes(struct ipoib_netdev *priv)
 	ud->rx_size = min3(ipoib_recvq_size, max, IPOIB_MAX_QUEUE_SIZE);
 	ud->tx_size = min3(ipoib_sendq_size, max, IPOIB_MAX_QUEUE_SIZE);
 	ud->buf_len = priv->port->max_mtu + sizeof(struct ib_grh);
+	ud->head_len = ud->buf_len;
+	if (ud->buf_len > SKB_WITH_OVERHEAD(PAGE_SIZE) - NET_SKB_PAD &&
+	    attrs->max_recv_sge >= IPOIB_UD_RX_SGE)
+		ud->head_len = IPOIB_UD_RX_HEAD;
+	/* One page takes the rest. */
+	BUILD_BUG_ON(IPOIB_UD_RX_HEAD + PAGE_SIZE < 4096 + sizeof(struct ib_grh));
 }
 
 /**
@@ -655,6 +699,8 @@ void ipoib_ud_uninit(struct ipoib_netdev *priv)
 	netif_napi_del(&ud->recv_napi);
 	err = ipoib_qp_destroy(priv);
 	leak = err && !ipoib_ud_is_drained(ud);
+	if (err)
+		priv->port->kept = true;
 	if (!leak) {
 		ipoib_ud_rings_reclaim(priv);
 		ipoib_ud_rings_free(priv);

@@ -18,6 +18,7 @@
 struct ipoib_netdev;
 
 #define IPOIB_UD_BATCH	16	/* completions polled, receives posted at a time */
+#define IPOIB_UD_RX_SGE	2	/* scatter entries of one receive */
 
 /**
  * struct ipoib_ah - an address handle with the sends that use it
@@ -41,13 +42,16 @@ struct ipoib_ah {
 
 /**
  * struct ipoib_ud_rx - slot of the receive ring
- * @skb: room for GRH, IPoIB header and payload; NULL in an empty slot
- * @dma: its mapping
+ * @skb: room for GRH, IPoIB header and what else fits; NULL in an empty slot
+ * @page: room for the rest; NULL if all fits in @skb
+ * @dma: @page_dma: their mappings
  * @posted: the HCA owns it
  */
 struct ipoib_ud_rx {
 	struct sk_buff *skb;
+	struct page *page;
 	u64 dma;
+	u64 page_dma;
 	bool posted;
 };
 
@@ -77,7 +81,8 @@ struct ipoib_ud_tx {
  * @rx_idle: stack of slots that are not posted, @rx_nidle deep; @recv_napi
  * @tx: ring of sends in flight
  * @rx_size: @tx_size: entries, powers of two
- * @buf_len: octets of a receive buffer
+ * @buf_len: octets of a receive buffer; @head_len of them in the skb itself, so
+ *	that nothing larger than a page is allocated
  * @generation: upper half of every cookie; another one each time that the QP
  *	leaves RESET, so that stale completions name nothing
  * @tx_head: next slot to fill; transmit queue lock
@@ -109,6 +114,7 @@ struct ipoib_ud {
 	unsigned int rx_size;
 	unsigned int tx_size;
 	unsigned int buf_len;
+	unsigned int head_len;
 	u32 generation;
 	unsigned int tx_head;
 	unsigned int tx_tail;
@@ -124,11 +130,17 @@ struct ipoib_ud {
 	struct { u16 usecs; u16 frames; } coalesce;
 	struct ib_wc recv_wc[IPOIB_UD_BATCH];
 	struct ib_recv_wr recv_wr[IPOIB_UD_BATCH];
-	struct ib_sge recv_sge[IPOIB_UD_BATCH];
+	struct ib_sge recv_sge[IPOIB_UD_BATCH][IPOIB_UD_RX_SGE];
 	struct ib_wc send_wc[IPOIB_UD_BATCH];
 	struct ib_ud_wr send_wr;
 	struct ib_sge send_sge[MAX_SKB_FRAGS + 1];
 };
+
+/* No send fits: the transmit queue waits for a completion. Any context. */
+static inline bool ipoib_ud_tx_is_full(const struct ipoib_ud *ud)
+{
+	return READ_ONCE(ud->tx_head) - READ_ONCE(ud->tx_tail) >= ud->tx_size;
+}
 
 /**
  * ipoib_napi_kick() - schedule a NAPI from a completion handler
@@ -175,14 +187,18 @@ int ipoib_ud_init(struct ipoib_netdev *priv);
 void ipoib_ud_uninit(struct ipoib_netdev *priv);
 int ipoib_ud_open(struct ipoib_netdev *priv);
 void ipoib_ud_stop(struct ipoib_netdev *priv);
+bool ipoib_ud_poke(struct ipoib_netdev *priv);
 void ipoib_ud_send(struct ipoib_netdev *priv, struct sk_buff *skb,
 		   struct ipoib_ah *ah, u32 qpn);
 void ipoib_ud_deliver(struct ipoib_netdev *priv, struct napi_struct *napi,
 		      struct sk_buff *skb);
 
 /* ipoib_ud_rings.c: buffers of the rings and their mappings */
-struct sk_buff *ipoib_ud_rx_alloc(struct ipoib_netdev *priv, gfp_t gfp,
-				  u64 *dma);
+int ipoib_ud_rx_alloc(struct ipoib_netdev *priv, struct ipoib_ud_rx *slot,
+		      gfp_t gfp);
+struct sk_buff *ipoib_ud_rx_take(struct ipoib_netdev *priv,
+				 struct ipoib_ud_rx *slot, unsigned int len);
+bool ipoib_ud_rx_paged(const struct ipoib_ud *ud, unsigned int len);
 void ipoib_ud_rx_release(struct ipoib_netdev *priv, struct ipoib_ud_rx *slot);
 int ipoib_ud_tx_map(struct ipoib_netdev *priv, struct ipoib_ud_tx *slot);
 void ipoib_ud_tx_unmap(struct ipoib_netdev *priv, struct ipoib_ud_tx *slot);

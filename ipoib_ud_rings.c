@@ -6,28 +6,121 @@
 #include "ipoib.h"
 
 /**
- * ipoib_ud_rx_alloc() - make a receive buffer
- * @priv: the interface
- * @gfp: how to allocate
- * @dma: out, its mapping
+ * ipoib_ud_rx_paged() - does a packet reach into the page of its buffer?
+ * @ud: the datagram side
+ * @len: octets of the packet, GRH included
  *
- * Context: any but hard interrupt.
- * Return: the buffer, or NULL.
+ * Context: any.
+ * Return: true if so.
  */
-struct sk_buff *ipoib_ud_rx_alloc(struct ipoib_netdev *priv, gfp_t gfp,
-				  u64 *dma)
+bool ipoib_ud_rx_paged(const struct ipoib_ud *ud, unsigned int len)
+{
+	return len > ud->head_len;
+}
+
+static void ipoib_ud_rx_free_head(struct ipoib_netdev *priv,
+				  struct ipoib_ud_rx *slot)
+{
+	ib_dma_unmap_single(priv->port->ca, slot->dma, priv->ud.head_len,
+			    DMA_FROM_DEVICE);
+	dev_kfree_skb_any(slot->skb);
+	slot->skb = NULL;
+}
+
+static int ipoib_ud_rx_alloc_head(struct ipoib_netdev *priv,
+				  struct ipoib_ud_rx *slot, gfp_t gfp)
 {
 	struct ib_device *ca = priv->port->ca;
-	unsigned int len = priv->ud.buf_len;
+	unsigned int len = priv->ud.head_len;
 	struct sk_buff *skb;
 
 	skb = __netdev_alloc_skb(priv->dev, len, gfp);
 	if (!skb)
-		return NULL;
-	*dma = ib_dma_map_single(ca, skb->data, len, DMA_FROM_DEVICE);
-	if (ib_dma_mapping_error(ca, *dma)) {
+		return -ENOMEM;
+	slot->dma = ib_dma_map_single(ca, skb->data, len, DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(ca, slot->dma)) {
 		dev_kfree_skb_any(skb);
-		return NULL;
+		return -ENOMEM;
+	}
+	slot->skb = skb;
+	return 0;
+}
+
+static int ipoib_ud_rx_alloc_page(struct ipoib_netdev *priv,
+				  struct ipoib_ud_rx *slot, gfp_t gfp)
+{
+	struct ib_device *ca = priv->port->ca;
+	struct page *page;
+
+	page = __dev_alloc_page(gfp);
+	if (!page)
+		return -ENOMEM;
+	slot->page_dma = ib_dma_map_page(ca, page, 0,
+					 priv->ud.buf_len - priv->ud.head_len,
+					 DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(ca, slot->page_dma)) {
+		__free_page(page);
+		return -ENOMEM;
+	}
+	slot->page = page;
+	return 0;
+}
+
+/**
+ * ipoib_ud_rx_alloc() - make what a slot lacks of a receive buffer
+ * @priv: the interface
+ * @slot: without skb; it may have its page
+ * @gfp: how to allocate
+ *
+ * Context: any but hard interrupt.
+ * Return: 0, or -ENOMEM; the slot has what it had then.
+ */
+int ipoib_ud_rx_alloc(struct ipoib_netdev *priv, struct ipoib_ud_rx *slot,
+		      gfp_t gfp)
+{
+	int err;
+
+	err = ipoib_ud_rx_alloc_head(priv, slot, gfp);
+	if (err || slot->page || !ipoib_ud_rx_paged(&priv->ud, priv->ud.buf_len))
+		return err;
+	err = ipoib_ud_rx_alloc_page(priv, slot, gfp);
+	if (err)
+		ipoib_ud_rx_free_head(priv, slot);
+	return err;
+}
+
+static void ipoib_ud_rx_unmap_page(struct ipoib_netdev *priv,
+				   struct ipoib_ud_rx *slot)
+{
+	ib_dma_unmap_page(priv->port->ca, slot->page_dma,
+			  priv->ud.buf_len - priv->ud.head_len,
+			  DMA_FROM_DEVICE);
+}
+
+/**
+ * ipoib_ud_rx_take() - take a packet out of its slot
+ * @priv: the interface
+ * @slot: the slot, which the HCA does not own; its page stays unless the packet
+ *	reaches into it
+ * @len: octets received, GRH included
+ *
+ * Context: any but hard interrupt.
+ * Return: the packet.
+ */
+struct sk_buff *ipoib_ud_rx_take(struct ipoib_netdev *priv,
+				 struct ipoib_ud_rx *slot, unsigned int len)
+{
+	unsigned int head = min(len, priv->ud.head_len);
+	struct sk_buff *skb = slot->skb;
+
+	ib_dma_unmap_single(priv->port->ca, slot->dma, priv->ud.head_len,
+			    DMA_FROM_DEVICE);
+	slot->skb = NULL;
+	skb_put(skb, head);
+	if (len > head) {
+		ipoib_ud_rx_unmap_page(priv, slot);
+		skb_add_rx_frag(skb, 0, slot->page, 0, len - head, PAGE_SIZE);
+		slot->page = NULL;
 	}
 	return skb;
 }
@@ -39,12 +132,13 @@ struct sk_buff *ipoib_ud_rx_alloc(struct ipoib_netdev *priv, gfp_t gfp,
  */
 void ipoib_ud_rx_release(struct ipoib_netdev *priv, struct ipoib_ud_rx *slot)
 {
-	if (!slot->skb)
-		return;
-	ib_dma_unmap_single(priv->port->ca, slot->dma, priv->ud.buf_len,
-			    DMA_FROM_DEVICE);
-	dev_kfree_skb_any(slot->skb);
-	slot->skb = NULL;
+	if (slot->skb)
+		ipoib_ud_rx_free_head(priv, slot);
+	if (slot->page) {
+		ipoib_ud_rx_unmap_page(priv, slot);
+		__free_page(slot->page);
+		slot->page = NULL;
+	}
 	slot->posted = false;
 }
 
@@ -120,6 +214,13 @@ void ipoib_ud_tx_unmap(struct ipoib_netdev *priv, struct ipoib_ud_tx *slot)
 			    skb_shinfo(slot->skb)->nr_frags);
 }
 
+/* Begin shortly before the indices wrap, so that no error there stays hidden. */
+static void ipoib_ud_tx_rewind(struct ipoib_ud *ud)
+{
+	ud->tx_head = 0 - ud->tx_size / 2;
+	ud->tx_tail = ud->tx_head;
+}
+
 /**
  * ipoib_ud_rings_alloc() - make empty rings
  * @priv: the interface; ring sizes are set
@@ -141,6 +242,7 @@ int ipoib_ud_rings_alloc(struct ipoib_netdev *priv)
 	for (i = 0; i < ud->rx_size; i++)
 		ud->rx_idle[i] = ud->rx_size - 1 - i;
 	ud->rx_nidle = ud->rx_size;
+	ipoib_ud_tx_rewind(ud);
 	return 0;
 }
 
@@ -187,6 +289,5 @@ void ipoib_ud_rings_reclaim(struct ipoib_netdev *priv)
 		slot->skb = NULL;
 		slot->ah = NULL;
 	}
-	ud->tx_head = 0;
-	ud->tx_tail = 0;
+	ipoib_ud_tx_rewind(ud);
 }

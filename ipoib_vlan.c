@@ -50,7 +50,7 @@ int ipoib_child_register(struct ipoib_netdev *parent, struct net_device *dev,
 	err = ipoib_netdev_bind(priv, parent->port, parent, pkey);
 	if (err)
 		return err;
-	return register_netdevice(dev);
+	return ipoib_netdev_register(priv);
 }
 
 /**

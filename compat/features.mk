@@ -13,3 +13,4 @@ ccflags-y += $(call has,linux/netdevice.h,[*]parse.*struct sk_buff [*]skb. unsig
 ccflags-y += $(call has,rdma/ib_sa.h,unsigned int num_prs,IPOIB_HAVE_UNSIGNED_NUM_PRS)
 ccflags-y += $(call has,linux/unaligned.h,unaligned,IPOIB_HAVE_LINUX_UNALIGNED)
 ccflags-y += $(call has,net/page_pool/helpers.h,page_pool,IPOIB_HAVE_PAGE_POOL_HELPERS)
+ccflags-y += $(call has,net/gso.h,skb_gso_validate_network_len,IPOIB_HAVE_NET_GSO)

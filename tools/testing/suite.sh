@@ -182,8 +182,11 @@ step() {
 
 build() {
 	$QEMU/kbuild.sh "$1" tools/testing/softib "build/$1/.softib" &&
+	$QEMU/kbuild.sh "$1" tools/testing/swarm "build/$1/.swarm" &&
 	$QEMU/kbuild.sh "$1" . "build/$1/.driver" &&
-	ln -f "build/$1/.softib/softib.ko" "build/$1/.driver/ib_ipoib.ko" "build/$1/"
+	ln -f "build/$1/.softib/softib.ko" "build/$1/.softib/badulp.ko" \
+		"build/$1/.swarm/swarm.ko" \
+		"build/$1/.driver/ib_ipoib.ko" "build/$1/"
 }
 
 : > "$results/prepare.ktap"

@@ -99,6 +99,20 @@ check_counters() {
 	return 1
 }
 
+# What breaks the rules still fits the sources, and the documentation lists the
+# guards that have been seen to work.
+check_guards() {
+	local guards=tools/testing/guards/guards.py
+
+	"$guards" --check || return 1
+	"$guards" --rst > "$tmp/guards" || return 1
+	sed -n '/^.. guards begin/,/^.. guards end/p' Documentation/testing.rst |
+		sed '1,2d;$d' | sed '$d' | diff - "$tmp/guards" > "$tmp/diff" && return
+	echo "Documentation/testing.rst (<) and guards.py --rst (>) differ:"
+	cat "$tmp/diff"
+	return 1
+}
+
 # The file map of the README names every file of the driver.
 check_readme() {
 	local f bad=0
@@ -173,9 +187,13 @@ build_softib() {
 	build tools/testing/softib "build/check/$1/softib" "$1"
 }
 
-checks=(spdx size versions leftovers version_number counters readme shellcheck checkpatch)
+build_swarm() {
+	build tools/testing/swarm "build/check/$1/swarm" "$1"
+}
+
+checks=(spdx size versions leftovers version_number counters guards readme shellcheck checkpatch)
 for kver in $KVERS; do
-	checks+=("build_driver_$kver" "build_softib_$kver")
+	checks+=("build_driver_$kver" "build_softib_$kver" "build_swarm_$kver")
 done
 [ $# -eq 0 ] || checks=("$@")
 

@@ -142,9 +142,9 @@ show 1 "! ping -q -c 2 -W 1 10.9.0.2 > /dev/null"
 tell "host 1: no answer from host 2 any more"
 
 if [ "$DRIVER" = stock ]; then
-	tell "the distribution's driver keeps the receive QP; what is left after 30 s:"
-	show 1 "sleep 30; if host_census | diff /run/census -; then echo 'nothing is left'; fi
-		cat \$SOFTIB/softib0/qps"
+	tell "does the distribution's driver let go of its connections? The census now:"
+	show 1 "if host_wait 6 host_no_rc; then echo 'no connected QP is left'; fi
+		host_diff; cat \$SOFTIB/softib0/qps"
 	tell "its interface down: how long that takes, and the census behind it"
 	show 1 "t=\$(date +%s%N); ip link set ib0 down
 		echo \"down took \$(((\$(date +%s%N) - t) / 1000000)) ms\"
@@ -164,8 +164,8 @@ on 1 "grep -E 'ipoib_drain' \$TRACING/trace | sed -E 's/^.* ([0-9]+\.[0-9]+): /\
 indent < "$log/trace.txt"
 
 tell "the census of host 1's port, before and after:"
-same=1
-on 1 "host_wait 30 host_same" > "$log/same.log" 2>&1 || same=
+same=
+if on 1 "host_wait 30 host_same" > "$log/same.log" 2>&1; then same=1; fi
 show 1 "host_census | paste -d' ' /run/census - | awk '{ printf \"%-16s %8d %8d\n\", \$1, \$2, \$4 }'"
 
 ### what was seen ###

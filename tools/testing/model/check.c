@@ -230,6 +230,8 @@ static bool anybody(enum future f, unsigned int only)
 /* Would a healthy HCA have this QP done by now? */
 static bool waits_in_vain(enum future f, unsigned int i)
 {
+	if (i < cfg.probes)
+		return f == FUTURE_HELPFUL;
 	switch (ipoib_drain_strategy(&w.d)) {
 	case IPOIB_DRAIN_LWQE_FLUSH:
 	case IPOIB_DRAIN_LWQE_SWEEP:
@@ -446,7 +448,7 @@ static void add_qp(struct bytes *s, unsigned int i)
 	const struct ipoib_drain_qp *q = &w.q[i];
 	const struct hca_qp *h = &w.h[i];
 
-	add(s, h->state | h->held << 2 | h->released << 4 |
+	add(s, h->state | h->held << 2 | (i < cfg.probes) << 3 | h->released << 4 |
 	       h->liar << 5 | h->ghosts << 6 | (i < cfg.rtr) << 7);
 	add(s, h->wr | h->lwqe << 3 | h->move << 4 | h->reap << 6);
 	if (h->wr == WR_NONE || h->released)

@@ -21,6 +21,9 @@ static bool called;		/* the run has called something in this step */
 static unsigned int counted[IPOIB_DRAIN_NCOUNTERS];
 static unsigned int began, reaped, kept;
 
+/* Misses when the last QP was condemned. */
+static unsigned int lwqe_misses, flush_misses;
+
 void violate(const char *fmt, ...)
 {
 	va_list ap;
@@ -198,18 +201,6 @@ static int op_post(struct ipoib_drain_qp *q, u32 slot)
 	return rc;
 }
 
-static int op_query(struct ipoib_drain_qp *q)
-{
-	unsigned int i = enter_op(q);
-	int rc;
-
-	tell("#         engine: queries QP%u\n", i);
-	rc = choose_failure() ? -EIO : w.h[i].state == HCA_ERR;
-	called = false;
-	pause_run(PAUSE_QUERIED, i, rc);
-	return rc;
-}
-
 static void op_sweep(struct ipoib_drain *d)
 {
 	if (d->lock.held)
@@ -237,6 +228,9 @@ static void op_reap(struct ipoib_drain_qp *q)
 		if (h->wr == WR_FLUSHING || h->wr == WR_SENT)
 			violate("D2: QP%u is reaped, but its drain WR is outstanding", i);
 	}
+	if (i < cfg.probes && i >= cfg.rtr && !q->condemned && h->wr == WR_NONE &&
+	    w.d.nkept < w.d.window)
+		violate("QP%u is a probe and gets no drain WR", i);
 	h->reap = VERB_QUEUED;
 	tell("#         engine: hands QP%u to the reaper%s\n", i,
 	     q->condemned ? ", condemned" : q->assumed ? ", without LWQE" : "");
@@ -252,6 +246,9 @@ static void op_release(struct ipoib_drain_qp *q)
 	if (!h->liar && (cq_count(i) || h->held || h->wr == WR_FLUSHING ||
 			 h->wr == WR_SENT))
 		violate("D2: QP%u is released, but can still complete", i);
+	/* As the driver's probe does. */
+	if (i < cfg.probes && !w.d.dead && q->in_err && !q->lied)
+		ipoib_drain_probed(&w.d, q->rq_done, q->sq_done);
 	h->released = true;
 	memset(q, 0x5a, sizeof(*q));
 	tell("#         engine: releases QP%u\n", i);
@@ -263,8 +260,15 @@ static void op_trace(struct ipoib_drain_qp *q, enum ipoib_drain_state from)
 	if (w.h[index_of(q)].released)
 		violate("D8: QP%u changes state after its release", index_of(q));
 	if (from == IPOIB_DRAIN_ERROR && q->state == IPOIB_DRAIN_FLUSH &&
-	    !q->rq_done && !q->nudged && !w.d.no_lwqe)
+	    !q->rq_done && !q->nudged &&
+	    (!w.d.no_lwqe || index_of(q) < cfg.probes))
 		violate("QP%u does not wait for LWQE", index_of(q));
+	if (from == IPOIB_DRAIN_DRAIN && q->assumed && index_of(q) < cfg.probes)
+		violate("QP%u is a probe and does not wait for LWQE", index_of(q));
+	if (q->state == IPOIB_DRAIN_SWEEP) {
+		lwqe_misses = q->d->lwqe_misses;
+		flush_misses = q->d->flush_misses;
+	}
 	began += q->state == IPOIB_DRAIN_ERROR && from == IPOIB_DRAIN_LIVE;
 	reaped += q->state == IPOIB_DRAIN_DONE;
 	kept += q->state == IPOIB_DRAIN_KEPT;
@@ -285,6 +289,9 @@ static void op_missing(struct ipoib_drain_qp *q, bool lwqe, bool flush)
 	if (!q->condemned || lwqe != !q->rq_done ||
 	    flush != (!q->sq_done && q->slot != IPOIB_DRAIN_NO_SLOT))
 		violate("QP%u: the wrong signal is said to be missing", i);
+	if (i < cfg.probes && (lwqe_misses != q->d->lwqe_misses ||
+			       flush_misses != q->d->flush_misses))
+		violate("QP%u is a probe, and its misses count twice", i);
 	tell("#         engine: QP%u misses%s%s\n", i, lwqe ? " LWQE" : "",
 	     flush ? " the flush" : "");
 }
@@ -302,7 +309,6 @@ static const struct ipoib_drain_ops ops = {
 	.now = op_now,
 	.move_err = op_move_err,
 	.post = op_post,
-	.query = op_query,
 	.sweep = op_sweep,
 	.reap = op_reap,
 	.release = op_release,
@@ -546,7 +552,9 @@ static void apply_owner(enum event_id id, unsigned int q)
 		coro_resume();
 		break;
 	case EV_BEGIN:
-		if (!ipoib_drain_begin(&w.q[q], IPOIB_DRAIN_BY_DREQ, q < cfg.rtr))
+		if (!ipoib_drain_begin(&w.q[q], q < cfg.probes ?
+				       IPOIB_DRAIN_BY_PROBE : IPOIB_DRAIN_BY_DREQ,
+				       q < cfg.rtr))
 			violate("D1: QP%u's teardown does not begin", q);
 		break;
 	case EV_MOVED:

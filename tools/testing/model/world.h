@@ -30,7 +30,7 @@ enum cqe { CQE_RECV = 0x00, CQE_FLUSH = 0x10, CQE_ODD = 0x20,
 	   CQE_SENT = 0x30, CQE_DUP = 0x40, CQE_FOREIGN = 0x50 };
 
 /* Where ipoib_drain_run() pauses. */
-enum pause { PAUSE_IDLE, PAUSE_POSTED, PAUSE_QUERIED, PAUSE_RESCHED };
+enum pause { PAUSE_IDLE, PAUSE_POSTED, PAUSE_RESCHED };
 
 /**
  * struct hca_qp - the truth about a QP
@@ -95,6 +95,7 @@ struct world {
  * struct config - the world's size
  * @qps: QPs
  * @rtr: of these, so many never reach RTS
+ * @probes: of these, so many are drained as probes of the HCA
  * @window: of the engine
  * @faults: faults at most, or ANY_FAULTS
  * @cqe: entries of the CQ, counts in sweeps; with @busy other QPs fill it
@@ -107,6 +108,7 @@ struct config {
 	const char *name;
 	unsigned int qps;
 	unsigned int rtr;
+	unsigned int probes;
 	unsigned int window;
 	unsigned int faults;
 	unsigned int cqe;

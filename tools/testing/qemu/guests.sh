@@ -31,9 +31,14 @@
 # either end may die and come back; what is sent to a dead one is lost.
 #
 # Set before guest_start:
-#   GUEST_MEM=1536 (MiB)  GUEST_SMP=2  GUEST_NET=  GUEST_SLUB= (1: slub_debug)
-#   GUEST_TIMEOUT=1800    seconds a command may take (guest_run, guest_test)
+#   GUEST_MEM= (MiB, default 1536)  GUEST_SMP=2  GUEST_NET=  GUEST_SLUB= (1:
+#                         slub_debug)
+#   GUEST_TIMEOUT=        seconds a command may take (guest_run, guest_test;
+#                         default 1800)
 #   GUEST_HUNG=           hung task limit (default 20 s, 120 s when emulated)
+#
+# The debug kernel gets more of all these: see slow().
+#
 #   GUEST_APPEND=         more kernel arguments
 #   GUEST_ENV=()          NAME=VALUE for commands, besides KVER DRIVER ITER CASES
 #                         VERBOSE RESULTS MODULES
@@ -43,11 +48,11 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-GUEST_MEM=${GUEST_MEM:-1536}
+GUEST_MEM=${GUEST_MEM:-}
 GUEST_SMP=${GUEST_SMP:-2}
 GUEST_NET=${GUEST_NET:-}
 GUEST_SLUB=${GUEST_SLUB:-}
-GUEST_TIMEOUT=${GUEST_TIMEOUT:-1800}
+GUEST_TIMEOUT=${GUEST_TIMEOUT:-}
 GUEST_HUNG=${GUEST_HUNG:-}
 GUEST_APPEND=${GUEST_APPEND:-}
 GUEST_ENV=()
@@ -55,6 +60,12 @@ GUEST_ENV=()
 # modules that a guest needs before it has its root
 BOOT_MODULES=(virtio_pci virtio_blk virtio_console virtio_net squashfs overlay
 	9pnet_virtio 9p)
+
+# slow KVER N: N as it is, or for the debug kernel three times as much: so much
+# slower is emulated KASAN with lockdep
+slow() {
+	if [ "$1" = debug ]; then echo $(($2 * 3)); else echo "$2"; fi
+}
 
 guests_init() {
 	need qemu-system-x86_64 qemu-system-x86
@@ -189,9 +200,20 @@ payload_tree() {
 
 ### QEMU ###
 
-# boot_limit: seconds from the start of QEMU to the agent's first answer
+# boot_limit KVER: seconds from the start of QEMU to the agent's first answer
 boot_limit() {
-	if [ "$GUEST_ACCEL" = kvm ]; then echo 60; else echo 180; fi
+	if [ "$GUEST_ACCEL" = kvm ]; then slow "$1" 60; else slow "$1" 180; fi
+}
+
+# guest_memory KVER: MiB; shadow memory and records of locks take their share
+guest_memory() {
+	if [ -n "$GUEST_MEM" ]; then
+		echo "$GUEST_MEM"
+	elif [ "$1" = debug ]; then
+		echo 2048
+	else
+		echo 1536
+	fi
 }
 
 accel_options() {
@@ -233,14 +255,16 @@ probe_kvm() {
 
 # kernel_arguments N
 kernel_arguments() {
-	local hung=$GUEST_HUNG watchdog=10
+	local hung=20 watchdog=10 kver=${GUEST_KVER[$1]}
 
 	if [ "$GUEST_ACCEL" != kvm ]; then
-		hung=${hung:-120}
+		hung=120
 		watchdog=30
 	fi
+	# lockup detectors take 60 s at most
+	[ "$kver" != debug ] || watchdog=$((watchdog * 2))
 	echo "console=ttyS0 loglevel=5 panic=1 oops=panic rig.host=guest$1" \
-		"rig.hung=${hung:-20} rig.watchdog=$watchdog" \
+		"rig.hung=${GUEST_HUNG:-$(slow "$kver" $hung)} rig.watchdog=$watchdog" \
 		"rcupdate.rcu_cpu_stall_timeout=$((watchdog * 2))" \
 		"$([ -z "$GUEST_SLUB" ] || echo slub_debug=FZPU)" \
 		"log_buf_len=4M printk.devkmsg=on net.ifnames=0 $GUEST_APPEND"
@@ -265,7 +289,7 @@ qemu() {
 	rm -f "$dir/agent"
 	# shellcheck disable=SC2046	# options
 	setpriv --pdeathsig KILL qemu-system-x86_64 -name "guest$n" -M q35 \
-		$(accel_options "$GUEST_ACCEL") -smp "$GUEST_SMP" -m "$GUEST_MEM" \
+		$(accel_options "$GUEST_ACCEL") -smp "$GUEST_SMP" -m "$(guest_memory "$kver")" \
 		-nodefaults -no-reboot -display none \
 		-kernel "$RIG_CACHE/kernels/$kver/vmlinuz" -initrd "$dir/initrd" \
 		-append "$(kernel_arguments "$n")" \
@@ -293,7 +317,7 @@ agent() {
 
 # await_agent N: until the agent answers; fails when QEMU ends or time is up
 await_agent() {
-	local end=$((SECONDS + $(boot_limit)))
+	local end=$((SECONDS + $(boot_limit "${GUEST_KVER[$1]}")))
 
 	while guest_alive "$1" && [ $SECONDS -lt $end ]; do
 		if [ -S "$GUESTS_RUN/$1/agent" ] &&
@@ -378,7 +402,7 @@ guest_run() {
 		env+=(--env "$e")
 	done
 	# in the background, since a trap waits for what runs in front
-	agent "$n" --timeout "$GUEST_TIMEOUT" run "${env[@]}" "$2" &
+	agent "$n" --timeout "${GUEST_TIMEOUT:-$(slow "${GUEST_KVER[$n]}" 1800)}" run "${env[@]}" "$2" &
 	wait $!
 }
 
@@ -426,7 +450,7 @@ guest_thaw() {
 }
 
 guest_wait() {
-	local end=$((SECONDS + ${2:-$GUEST_TIMEOUT}))
+	local end=$((SECONDS + ${2:-${GUEST_TIMEOUT:-1800}}))
 
 	while guest_alive "$1"; do
 		[ $SECONDS -lt $end ] || return 1
@@ -439,10 +463,11 @@ guest_stop() {
 	local rc=0 limit=20
 
 	[ "$GUEST_ACCEL" = kvm ] || limit=90
+	limit=$(slow "${GUEST_KVER[$1]-}" "$limit")
 	if ! guest_alive "$1"; then
 		say "guest $1 has died"
 		rc=1
-	elif ! agent "$1" --timeout $limit poweroff || ! guest_wait "$1" $limit; then
+	elif ! agent "$1" --timeout "$limit" poweroff || ! guest_wait "$1" "$limit"; then
 		say "guest $1 does not power off"
 		rc=1
 	fi

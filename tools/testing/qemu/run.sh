@@ -3,14 +3,15 @@
 #
 # Boots one guest, runs tests in it, judges them, and shuts it down.
 #
-#   run.sh --kernel KVER --driver ours|stock [OPTION]... SCRIPT [ARGUMENT]...
+#   run.sh --kernel KVER [--driver ours|stock] [OPTION]... SCRIPT [ARGUMENT]...
 #   run.sh ... SCRIPT [ARGUMENT]... -- SCRIPT [ARGUMENT]...     several, one boot
 #   run.sh ... --command 'SHELL COMMAND'
 #
-#   --modules DIR   directory of softib.ko and ib_ipoib.ko (default build/KVER);
-#                   none: the guest gets none of ours
+#   --modules DIR   directory of softib.ko, swarm.ko and ib_ipoib.ko
+#                   (default build/KVER); none: the guest gets none of ours
 #   --mem MIB       1536              --smp CPUS   2
-#   --timeout S     limit for all scripts together (default 1800)
+#   --timeout S     limit for all scripts together (default 1800; three times as
+#                   much on the debug kernel, as all limits there)
 #   --results DIR   where console.log, dmesg.log and results go (default
 #                   $RESULTS, else a temporary directory that is removed)
 #   --slub          boot with slub_debug=FZPU
@@ -24,7 +25,8 @@
 #
 # The verdict comes over a virtio port, so a guest that hangs or crashes has not
 # passed: it is killed at the limit, and the end of its console is shown. What
-# the kernel logs is judged behind each script and again at the end. Failures
+# the kernel logs is judged behind each script and again at the end; on the debug
+# kernel lockdep must still be at work and kmemleak find nothing. Failures
 # that the harness sees are lines "not ok 0 ..." of their own. The status is 0,
 # or 4 if all scripts skipped, or 1.
 
@@ -69,7 +71,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ -n "$kernel" ] || die "which kernel? --kernel 6.1, 6.12 or 7.3 (see --help)"
+[ -n "$kernel" ] || die "which kernel? --kernel 6.1, 6.12, 7.3 or debug (see --help)"
 case $driver in
 ours | stock) ;;
 *) die "--driver is ours or stock" ;;
@@ -150,7 +152,7 @@ if ! guest_start 1 "$kernel" "$driver" "$modules"; then
 	exit 1
 fi
 SECONDS=0
-limit=$GUEST_TIMEOUT
+limit=${GUEST_TIMEOUT:-$(slow "$kernel" 1800)}
 if [ -n "$command" ]; then
 	guest_run 1 "$command"
 	verdict command $?

@@ -12,7 +12,7 @@
  *   sdev->mcast.lock, sdev->sa.lock (spin), sdev->qp_lock (mutex)
  *   cq->lock
  *   qp->sq.lock, rq->lock, pd->ah_lock, sdev->mad.lock
- *   qp->ev_lock, port->pkey_lock, port->poison_lock, fw.lock
+ *   qp->ev_lock, part.lock, port->pkey_lock, port->poison_lock, fw.lock
  *   whatever rdma_rxe takes
  * rxe calls event and completion handlers under its own locks, so these
  * handlers take none of the above but qp->ev_lock, below which nothing is
@@ -41,6 +41,7 @@
 #define SOFTIB_HOP_LIMIT	64
 #define SOFTIB_IMM_LIMITED	0x53494200 /* a limited member's UD send */
 #define SOFTIB_POISON_BITS	10
+#define SOFTIB_PART_BITS	8
 #define SOFTIB_N_TEXT_FILES	7
 
 struct dentry;
@@ -87,6 +88,7 @@ struct softib_port {
 	DECLARE_HASHTABLE(poison, SOFTIB_POISON_BITS);
 
 	struct softib_fw fw;
+	wait_queue_head_t hold;		/* destroys wait for their knob */
 	atomic64_t knob[SOFTIB_N_KNOBS];
 	struct softib_knob_ref knob_ref[SOFTIB_N_KNOBS];
 	struct softib_text_ref text_ref[SOFTIB_N_TEXT_FILES];
@@ -97,10 +99,11 @@ struct softib_port {
 /* QP0 and QP1, the socket to the other ports. */
 struct softib_mad {
 	struct socket *sock;
-	spinlock_t lock;		/* guards qp[] and tx */
+	spinlock_t lock;		/* guards qp[], tx, late, n_late */
 	struct softib_qp *qp[2];
-	struct list_head tx;
-	struct work_struct work;	/* the only one that sends, receives */
+	struct list_head tx, late;	/* to send; on the way, slowly */
+	unsigned int n_late;
+	struct delayed_work work;	/* the only one that sends, receives */
 };
 
 struct softib_mcast {
@@ -114,6 +117,14 @@ struct softib_mcast {
 struct softib_sa {
 	spinlock_t lock;		/* guards members */
 	struct list_head members;
+};
+
+/* RC QPs by number, and by their peer's those with a changed P_Key. */
+struct softib_part {
+	spinlock_t lock;		/* guards all below */
+	DECLARE_HASHTABLE(qps, SOFTIB_PART_BITS);
+	DECLARE_HASHTABLE(moved, SOFTIB_PART_BITS);
+	unsigned int n_moved;
 };
 
 struct softib_dev {
@@ -130,10 +141,11 @@ struct softib_dev {
 	union ib_gid gid;
 	u16 lid;
 
+	struct softib_part part;
 	struct workqueue_struct *wq;	/* events, ordered for each item */
 	struct work_struct mtu_work;
-	struct mutex qp_lock;		/* guards qps and their P_Key update */
-	struct list_head qps;
+	struct mutex qp_lock;		/* guards qps, srqs, P_Keys of QPs */
+	struct list_head qps, srqs;
 
 	struct nf_hook_ops hooks[2];	/* both: plug_lock */
 	bool hooked;
@@ -142,6 +154,11 @@ struct softib_dev {
 	struct softib_mcast mcast;
 	struct softib_sa sa;
 };
+
+static inline bool softib_dead(const struct softib_port *port)
+{
+	return softib_knob(port, SOFTIB_K_dead);
+}
 
 static inline struct softib_dev *to_sdev(struct ib_device *ib)
 {
@@ -202,8 +219,16 @@ int softib_lower_av(struct softib_dev *sdev, const struct rdma_ah_attr *upper,
 		    struct rdma_ah_attr *lower);
 
 /* softib_wire.c */
-void softib_wire_update(struct softib_dev *sdev);
-void softib_wire_mend(struct softib_dev *sdev);
+void softib_wire_watch(struct softib_dev *sdev);
+void softib_wire_leave(struct softib_dev *sdev);
+
+/* softib_part.c */
+struct sk_buff;
+void softib_part_init(struct softib_dev *sdev);
+void softib_part_out(struct softib_dev *sdev, struct sk_buff *skb,
+		     unsigned int off);
+bool softib_part_in(struct softib_dev *sdev, struct sk_buff *skb,
+		    unsigned int off);
 
 /* softib_cmid.c */
 bool softib_cmid_init(void);

@@ -7,6 +7,7 @@
  * lower handle with another address in it, and it goes back to its PD. Lower
  * handles are destroyed with the PD only.
  */
+#include <linux/hash.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
@@ -99,10 +100,34 @@ static struct softib_lah *softib_lah_get(struct softib_pd *pd, bool sleepable)
 				     1);
 		lah = softib_lah_new(pd, sleepable);
 	}
-	if (lah) {
+	if (lah)
 		refcount_set(&lah->refs, 1);
-		WRITE_ONCE(lah->dead, false);
+	return lah;
+}
+
+/**
+ * softib_lah_of - the lower handle for a send
+ * @pd: the QP's
+ * @ibah: what the user gave, which may have been freed: it is not followed
+ *
+ * Context: any; takes pd->ah_lock.
+ * Return: the handle, with a reference, or NULL if there is no such AH.
+ */
+struct softib_lah *softib_lah_of(struct softib_pd *pd, struct ib_ah *ibah)
+{
+	struct softib_lah *lah = NULL;
+	struct softib_ah *ah;
+	unsigned long flags;
+
+	spin_lock_irqsave(&pd->ah_lock, flags);
+	hash_for_each_possible(pd->live, ah, node, hash_ptr(ibah, 32)) {
+		if (&ah->ib != ibah)
+			continue;
+		lah = ah->lah;
+		refcount_inc(&lah->refs);
+		break;
 	}
+	spin_unlock_irqrestore(&pd->ah_lock, flags);
 	return lah;
 }
 
@@ -125,9 +150,12 @@ int softib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 	if (udata)
 		return -EOPNOTSUPP;
+	if (softib_fail(sdev->port, SOFTIB_K_fail_create_pd))
+		return -ENOMEM;
 	pd->sdev = sdev;
 	spin_lock_init(&pd->ah_lock);
 	INIT_LIST_HEAD(&pd->spare);
+	hash_init(pd->live);
 	INIT_WORK(&pd->refill, softib_refill);
 	pd->lower = ib_alloc_pd(sdev->lower, 0);
 	if (IS_ERR(pd->lower))
@@ -142,6 +170,8 @@ int softib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct softib_pd *pd = to_spd(ibpd);
 	struct softib_lah *lah, *next;
 
+	if (softib_fail(pd->sdev->port, SOFTIB_K_fail_destroy_pd))
+		return -EIO;
 	cancel_work_sync(&pd->refill);
 	list_for_each_entry_safe(lah, next, &pd->spare, node)
 		softib_lah_free(lah);
@@ -157,6 +187,7 @@ int softib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	struct softib_pd *pd = to_spd(ibah->pd);
 	struct softib_ah *ah = to_sah(ibah);
 	struct rdma_ah_attr lower;
+	unsigned long flags;
 	int ret;
 
 	if (softib_fail(pd->sdev->port, SOFTIB_K_fail_create_ah))
@@ -177,6 +208,9 @@ int softib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	ah->attr = *init->ah_attr;
 	ah->attr.grh.sgid_attr = NULL;
 	ah->dgid = rdma_ah_read_grh(&lower)->dgid;
+	spin_lock_irqsave(&pd->ah_lock, flags);
+	hash_add(pd->live, &ah->node, hash_ptr(ibah, 32));
+	spin_unlock_irqrestore(&pd->ah_lock, flags);
 	softib_count(pd->sdev->port, SOFTIB_C_ahs, 1);
 	return 0;
 }
@@ -198,11 +232,17 @@ int softib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 int softib_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	struct softib_ah *ah = to_sah(ibah);
-	struct softib_port *port = to_spd(ibah->pd)->sdev->port;
+	struct softib_pd *pd = to_spd(ibah->pd);
+	struct softib_port *port = pd->sdev->port;
 	unsigned int in_flight;
+	unsigned long irq;
 
-	WRITE_ONCE(ah->lah->dead, true);
+	if (softib_fail(port, SOFTIB_K_fail_destroy_ah))
+		return -EIO;
+	spin_lock_irqsave(&pd->ah_lock, irq);
+	hash_del(&ah->node);
 	in_flight = refcount_read(&ah->lah->refs) - 1;
+	spin_unlock_irqrestore(&pd->ah_lock, irq);
 	softib_count(port, SOFTIB_C_ah_dead_sends, in_flight);
 	softib_count(port, SOFTIB_C_ahs, -1);
 	softib_lah_put(ah->lah);

@@ -36,6 +36,13 @@
 #define SOFTIB_LOWER_LWQE 0
 #endif
 
+/* The number of path records in the callback of ib_sa_path_rec_get(). */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#define softib_num_prs unsigned int
+#else
+#define softib_num_prs int
+#endif
+
 static inline int softib_kernel_bind(struct socket *sock, void *addr, int len)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)

@@ -8,22 +8,31 @@
  */
 #include <linux/slab.h>
 #include <linux/jiffies.h>
+#include <linux/random.h>
 
 #include "softib.h"
 #include "softib_obj.h"
 
 #define SOFTIB_CQ_SLACK	64	/* for completions that softib makes */
+#define SOFTIB_HOLD_MS	50	/* a completion waits for one to overtake it */
 
+/* A completion that comes later; a receive's WR is the port's until then. */
 struct softib_delayed {
 	struct list_head node;
 	unsigned long due;
+	struct softib_slot *slot;
+	enum softib_kind kind;
 	struct ib_wc wc;
 };
 
 static void softib_cq_wake(struct softib_cq *cq)
 {
-	if (atomic_xchg(&cq->armed, 0) && cq->ib.comp_handler)
-		cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
+	if (!atomic_xchg(&cq->armed, 0) || !cq->ib.comp_handler)
+		return;
+	if (!READ_ONCE(cq->recvs) &&
+	    softib_take(cq->sdev->port, SOFTIB_K_comp_lost_tx))
+		return;
+	cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
 }
 
 static void softib_lower_comp(struct ib_cq *lower, void *ctx)
@@ -72,26 +81,64 @@ void softib_cq_inject(struct softib_cq *cq, const struct ib_wc *wc)
 }
 
 static const struct {
-	enum softib_knob swallow, delay;
+	enum softib_knob swallow, delay, status;
 } softib_kind_knob[] = {
 	[SOFTIB_KIND_RX] = { SOFTIB_K_cqe_swallow_rx,
-			     SOFTIB_K_cqe_delay_rx_ms },
+			     SOFTIB_K_cqe_delay_rx_ms,
+			     SOFTIB_K_cqe_status_rx },
 	[SOFTIB_KIND_TX] = { SOFTIB_K_cqe_swallow_tx,
-			     SOFTIB_K_cqe_delay_tx_ms },
+			     SOFTIB_K_cqe_delay_tx_ms,
+			     SOFTIB_K_cqe_status_tx },
 	[SOFTIB_KIND_FLUSH] = { SOFTIB_K_cqe_swallow_flush,
-				SOFTIB_K_cqe_delay_flush_ms },
+				SOFTIB_K_cqe_delay_flush_ms,
+				SOFTIB_K_cqe_status_flush },
 	[SOFTIB_KIND_DRAIN] = { SOFTIB_K_cqe_swallow_drain,
-				SOFTIB_K_cqe_delay_drain_ms },
+				SOFTIB_K_cqe_delay_drain_ms,
+				SOFTIB_K_cqe_status_drain },
 };
 
-static bool softib_cq_delay(struct softib_cq *cq, const struct ib_wc *wc,
-			    s64 ms)
+/* The user shall see another status, or a wr_id that is none of his. */
+static void softib_cq_disguise(struct softib_qp *qp, struct ib_wc *wc,
+			       enum softib_kind kind)
+{
+	struct softib_port *port = qp->sdev->port;
+	s64 status = softib_knob(port, softib_kind_knob[kind].status);
+	u32 one_in = softib_knob(port, SOFTIB_K_cqe_status_one_in);
+
+	if (status >= 0 && (one_in < 2 || !(get_random_u32() % one_in)) &&
+	    softib_fail(port, SOFTIB_K_cqe_status_n)) {
+		wc->status = status;
+		/* A connection does not survive an error. */
+		if (qp->ib.qp_type == IB_QPT_RC && status != IB_WC_SUCCESS &&
+		    status != IB_WC_WR_FLUSH_ERR)
+			softib_event_async(qp, SOFTIB_EVENT_ERR);
+	}
+	if (softib_fail(port, SOFTIB_K_cqe_wr_id))
+		wc->wr_id ^= softib_knob(port, SOFTIB_K_cqe_wr_id_xor);
+}
+
+/* A completion is about to be the user's, and so is the buffer of a receive. */
+static void softib_cq_finish(struct softib_qp *qp, struct softib_slot *slot,
+			     struct ib_wc *wc, enum softib_kind kind)
+{
+	bool ok = wc->status == IB_WC_SUCCESS;
+
+	if (slot) {
+		softib_poison_check(qp->rq, slot, ok ? wc->byte_len : 0, !ok);
+		softib_rq_release(qp->rq, slot, false);
+	}
+	softib_cq_disguise(qp, wc, kind);
+}
+
+static struct softib_delayed *softib_cq_delay(struct softib_cq *cq,
+					      const struct ib_wc *wc, s64 ms)
 {
 	struct softib_delayed *d;
 
-	d = kmalloc(sizeof(*d), GFP_ATOMIC);
+	lockdep_assert_held(&cq->lock);
+	d = kzalloc(sizeof(*d), GFP_ATOMIC);
 	if (!d)
-		return false;
+		return NULL;
 	d->wc = *wc;
 	d->due = jiffies + msecs_to_jiffies(ms);
 	list_add_tail(&d->node, &cq->delayed);
@@ -99,7 +146,15 @@ static bool softib_cq_delay(struct softib_cq *cq, const struct ib_wc *wc,
 		queue_delayed_work(cq->sdev->wq, &cq->delay_work,
 				   msecs_to_jiffies(ms));
 	softib_count(cq->sdev->port, SOFTIB_C_cqe_delayed, 1);
-	return true;
+	return d;
+}
+
+static void softib_delay_done(struct softib_cq *cq, struct softib_delayed *d)
+{
+	if (cq->held == d)
+		cq->held = NULL;
+	list_del(&d->node);
+	kfree(d);
 }
 
 static void softib_delay_work(struct work_struct *work)
@@ -118,14 +173,34 @@ static void softib_delay_work(struct work_struct *work)
 						   d->due - jiffies);
 			break;
 		}
+		if (cq->held != d)
+			softib_cq_finish(to_sqp(d->wc.qp), d->slot, &d->wc,
+					 d->kind);
 		softib_ring_push(cq, &d->wc);
-		list_del(&d->node);
-		kfree(d);
+		softib_delay_done(cq, d);
 		any = true;
 	}
 	spin_unlock_irq(&cq->lock);
 	if (any)
 		softib_cq_wake(cq);
+}
+
+/*
+ * Reordering: a completion is held until another one has overtaken it, or for
+ * a short time if there is none.
+ */
+static bool softib_cq_hold(struct softib_cq *cq, const struct ib_wc *wc)
+{
+	if (cq->held) {
+		cq->held->due = jiffies;
+		list_move(&cq->held->node, &cq->delayed);
+		mod_delayed_work(cq->sdev->wq, &cq->delay_work, 0);
+		return false;
+	}
+	if (!softib_take(cq->sdev->port, SOFTIB_K_cqe_reorder))
+		return false;
+	cq->held = softib_cq_delay(cq, wc, SOFTIB_HOLD_MS);
+	return cq->held;
 }
 
 /* Was this UD packet sent by a limited member of the partition? */
@@ -143,18 +218,20 @@ static bool softib_recv_filter(struct softib_qp *qp, struct softib_slot *slot,
 			       struct ib_wc *wc)
 {
 	const struct ib_recv_wr *bad;
-	struct ib_sge sge[4];
+	struct ib_sge sge[SOFTIB_MAX_SGE];
 	struct ib_recv_wr wr;
 
 	if (qp->ib.qp_type != IB_QPT_UD || wc->status != IB_WC_SUCCESS)
 		return true;
 	if (!softib_limited(wc) || qp->pkey & 0x8000)
 		return true;
-	if (slot->num_sge > ARRAY_SIZE(sge))
-		return true;
 	softib_count(qp->sdev->port, SOFTIB_C_pkey_drops, 1);
+	softib_poison_check(qp->rq, slot, wc->byte_len, false);
+	softib_poison_again(slot);
 	softib_rq_wr(qp->rq, slot, &wr, sge);
-	return ib_post_recv(qp->lower, &wr, &bad) != 0;
+	if (ib_post_recv(qp->lower, &wr, &bad))
+		softib_rq_release(qp->rq, slot, true);
+	return false;
 }
 
 /* The source of a UD packet is in the GRH that rxe put before the payload. */
@@ -185,34 +262,31 @@ static u32 softib_packets(struct softib_qp *qp, u32 bytes)
 
 /*
  * rxe 6.1 flushes the WQE of a half-received message itself: the only flush of
- * a receive from an SRQ that there is. Returns whether it is to be lost.
+ * a receive from an SRQ that there is. Returns whether it is to be lost: by the
+ * knob, or because the QP is reset or destroyed before the user has seen it.
  */
-static bool softib_half_by_rxe(struct softib_port *port)
+static bool softib_half_by_rxe(struct softib_qp *qp)
 {
-	bool lost = softib_take(port, SOFTIB_K_lost);
+	bool lost = READ_ONCE(qp->dying) ||
+		    softib_take(qp->sdev->port, SOFTIB_K_lost);
 
-	softib_count(port, lost ? SOFTIB_C_half_lost : SOFTIB_C_half_flushed,
-		     1);
+	softib_count(qp->sdev->port,
+		     lost ? SOFTIB_C_half_lost : SOFTIB_C_half_flushed, 1);
 	return lost;
 }
 
-static bool softib_xlate_recv(struct softib_qp *qp, struct ib_wc *wc,
-			      enum softib_kind *kind)
+/* A receive, in the user's terms; false if the packet is not for this QP. */
+static bool softib_xlate_recv(struct softib_qp *qp, struct softib_slot *slot,
+			      struct ib_wc *wc)
 {
-	struct softib_slot *slot = softib_rq_slot(qp->rq, wc->wr_id);
 	bool ok = wc->status == IB_WC_SUCCESS;
-	bool swallow;
 
-	if (WARN_ON_ONCE(!slot))
-		return false;
 	if (!softib_recv_filter(qp, slot, wc))
 		return false;
 	if (ok && qp->ib.qp_type == IB_QPT_RC)
 		qp->pkts_done += softib_packets(qp, wc->byte_len);
 	if (!ok)
 		qp->rx_error = true;	/* it holds no WQE any more */
-	if (!ok && wc->status != IB_WC_WR_FLUSH_ERR)
-		softib_event_error(qp);
 	if (ok && qp->ib.qp_type == IB_QPT_UD)
 		softib_recv_ud(slot, wc);
 	else
@@ -220,63 +294,81 @@ static bool softib_xlate_recv(struct softib_qp *qp, struct ib_wc *wc,
 	wc->wc_flags &= ~IB_WC_WITH_NETWORK_HDR_TYPE;
 	if (!ok)
 		wc->opcode = IB_WC_RECV;
-	softib_poison_check(qp->rq, slot, ok ? wc->byte_len : 0, !ok);
 	wc->wr_id = slot->wr_id;
-	*kind = wc->status == IB_WC_WR_FLUSH_ERR ? SOFTIB_KIND_FLUSH :
-						   SOFTIB_KIND_RX;
-	swallow = softib_take(qp->sdev->port, softib_kind_knob[*kind].swallow);
-	if (*kind == SOFTIB_KIND_FLUSH && qp->rq->shared)
-		swallow = softib_half_by_rxe(qp->sdev->port) || swallow;
-	softib_rq_release(qp->rq, slot, swallow);
-	if (swallow)
-		softib_count(qp->sdev->port, SOFTIB_C_cqe_swallowed, 1);
-	return !swallow;
-}
-
-static bool softib_xlate_send(struct softib_qp *qp, struct ib_wc *wc,
-			      enum softib_kind *kind)
-{
-	bool drain = softib_sq_complete(qp, wc);
-
-	if (wc->status == IB_WC_WR_FLUSH_ERR)
-		*kind = drain ? SOFTIB_KIND_DRAIN : SOFTIB_KIND_FLUSH;
-	else
-		*kind = SOFTIB_KIND_TX;
-	if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
-		softib_event_error(qp);
-	if (softib_take(qp->sdev->port, softib_kind_knob[*kind].swallow)) {
-		softib_count(qp->sdev->port, SOFTIB_C_cqe_swallowed, 1);
-		return false;
-	}
 	return true;
 }
 
-/* rxe's lower wr_ids: receives have bit 63, since flushes carry no opcode. */
+static enum softib_kind softib_kind_of(const struct ib_wc *wc, bool recv,
+				       bool drain)
+{
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		return recv ? SOFTIB_KIND_RX : SOFTIB_KIND_TX;
+	return drain ? SOFTIB_KIND_DRAIN : SOFTIB_KIND_FLUSH;
+}
+
+/* Does this completion vanish, and the WR of a receive with it? */
+static bool softib_swallow(struct softib_qp *qp, struct softib_slot *slot,
+			   enum softib_kind kind)
+{
+	bool swallow = softib_take(qp->sdev->port,
+				   softib_kind_knob[kind].swallow);
+
+	if (slot && kind == SOFTIB_KIND_FLUSH && qp->rq->shared)
+		swallow |= softib_half_by_rxe(qp);
+	if (!swallow)
+		return false;
+	if (slot)
+		softib_rq_release(qp->rq, slot, true);
+	softib_count(qp->sdev->port, SOFTIB_C_cqe_swallowed, 1);
+	return true;
+}
+
+/*
+ * A lower completion becomes the user's: true if it is there to be had.
+ * rxe's lower wr_ids: receives have bit 63, since flushes carry no opcode.
+ */
 static bool softib_xlate(struct softib_cq *cq, struct ib_wc *wc)
 {
 	struct softib_qp *qp = wc->qp->qp_context;
-	enum softib_kind kind = SOFTIB_KIND_RX;
-	bool pass;
+	bool recv = wc->wr_id & SOFTIB_WR_RECV, drain = false;
+	struct softib_slot *slot = NULL;
+	struct softib_delayed *d;
+	enum softib_kind kind;
 	s64 ms;
 
 	wc->qp = &qp->ib;
 	wc->port_num = SOFTIB_PORT_NUM;
-	if (wc->wr_id & SOFTIB_WR_RECV)
-		pass = softib_xlate_recv(qp, wc, &kind);
-	else
-		pass = softib_xlate_send(qp, wc, &kind);
+	if (recv) {
+		slot = softib_rq_slot(qp->rq, wc->wr_id);
+		if (WARN_ON_ONCE(!slot) || !softib_xlate_recv(qp, slot, wc))
+			return false;
+	} else {
+		drain = softib_sq_complete(qp, wc);
+	}
+	kind = softib_kind_of(wc, recv, drain);
 	if (wc->status == IB_WC_WR_FLUSH_ERR)
 		softib_count(cq->sdev->port, SOFTIB_C_flushes, 1);
-	if (!pass)
+	else if (wc->status != IB_WC_SUCCESS)
+		softib_event_error(qp);
+	if (softib_swallow(qp, slot, kind))
 		return false;
 	ms = softib_knob(cq->sdev->port, softib_kind_knob[kind].delay);
-	return !ms || !softib_cq_delay(cq, wc, ms);
+	d = ms ? softib_cq_delay(cq, wc, ms) : NULL;
+	if (d) {
+		d->slot = slot;
+		d->kind = kind;
+		if (slot)
+			softib_rq_late(qp->rq, slot);
+		return false;
+	}
+	softib_cq_finish(qp, slot, wc, kind);
+	return true;
 }
 
 static bool softib_poll_lower(struct softib_cq *cq, struct ib_wc *wc)
 {
 	while (ib_poll_cq(cq->lower, 1, wc) > 0) {
-		if (softib_xlate(cq, wc))
+		if (softib_xlate(cq, wc) && !softib_cq_hold(cq, wc))
 			return true;
 	}
 	return false;
@@ -311,7 +403,8 @@ int softib_poll_cq(struct ib_cq *ibcq, int max, struct ib_wc *wc)
 	softib_cq_depth(cq);
 	while (n < max && softib_ring_count(cq))
 		wc[n++] = cq->ring[cq->tail++ & (cq->size - 1)];
-	while (n < max && softib_poll_lower(cq, &wc[n]))
+	while (n < max && !softib_dead(cq->sdev->port) &&
+	       softib_poll_lower(cq, &wc[n]))
 		n++;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
@@ -344,8 +437,10 @@ static void softib_purge_delayed(struct softib_cq *cq, struct softib_qp *qp)
 	list_for_each_entry_safe(d, next, &cq->delayed, node) {
 		if (qp && d->wc.qp != &qp->ib)
 			continue;
-		list_del(&d->node);
-		kfree(d);
+		if (d->slot)
+			softib_rq_release(to_sqp(d->wc.qp)->rq, d->slot, false);
+		softib_count(cq->sdev->port, SOFTIB_C_cqe_purged, 1);
+		softib_delay_done(cq, d);
 	}
 }
 
@@ -397,6 +492,8 @@ int softib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct ib_cq_init_attr low = { .cqe = attr->cqe };
 	struct softib_cq *cq = to_scq(ibcq);
 
+	if (softib_dead(sdev->port))
+		return -EIO;
 	if (softib_fail(sdev->port, SOFTIB_K_fail_create_cq))
 		return -ENOMEM;
 	if (!attr->cqe || attr->cqe > sdev->lower_attr.max_cqe)
@@ -418,7 +515,7 @@ int softib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		kvfree(cq->ring);
 		return PTR_ERR(cq->lower);
 	}
-	ibcq->cqe = cq->lower->cqe;
+	ibcq->cqe = attr->cqe;	/* rxe has more, which is not to be used */
 	softib_count(sdev->port, SOFTIB_C_cqs, 1);
 	return 0;
 }
@@ -428,6 +525,8 @@ int softib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct softib_cq *cq = to_scq(ibcq);
 
 	softib_fw_cmd(cq->sdev->port);
+	if (softib_fail(cq->sdev->port, SOFTIB_K_fail_destroy_cq))
+		return -EIO;
 	spin_lock_irq(&cq->lock);
 	cq->dying = true;
 	softib_purge_delayed(cq, NULL);

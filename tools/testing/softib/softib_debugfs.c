@@ -113,7 +113,8 @@ static void softib_qps_show(struct softib_port *port, struct seq_file *s)
 		list_for_each_entry(qp, &port->sdev->qps, node)
 			seq_printf(s, "qpn 0x%06x type %d state %d pkey 0x%04x srq %d err %d\n",
 				   qp->ib.qp_num, qp->ib.qp_type,
-				   qp->attr.qp_state, qp->pkey,
+				   qp->in_err ? IB_QPS_ERR : qp->attr.qp_state,
+				   qp->pkey,
 				   qp->rq && qp->rq->shared, qp->in_err);
 		mutex_unlock(&port->sdev->qp_lock);
 	}
@@ -141,7 +142,8 @@ static int softib_plugged_store(struct softib_port *port, char *line)
 
 static const struct {
 	const char *name;
-	enum ib_event_type type;
+	int type;
+	enum { SOFTIB_OF_PORT, SOFTIB_OF_QP, SOFTIB_OF_SRQ } of;
 } softib_events[] = {
 	{ "reregister", IB_EVENT_CLIENT_REREGISTER },
 	{ "port_active", IB_EVENT_PORT_ACTIVE },
@@ -151,6 +153,14 @@ static const struct {
 	{ "sm_change", IB_EVENT_SM_CHANGE },
 	{ "gid_change", IB_EVENT_GID_CHANGE },
 	{ "device_fatal", IB_EVENT_DEVICE_FATAL },
+	{ "qp_fatal", IB_EVENT_QP_FATAL, SOFTIB_OF_QP },
+	{ "qp_req_err", IB_EVENT_QP_REQ_ERR, SOFTIB_OF_QP },
+	{ "qp_access_err", IB_EVENT_QP_ACCESS_ERR, SOFTIB_OF_QP },
+	{ "qp_comm_est", IB_EVENT_COMM_EST, SOFTIB_OF_QP },
+	{ "qp_lwqe", IB_EVENT_QP_LAST_WQE_REACHED, SOFTIB_OF_QP },
+	{ "qp_error", SOFTIB_EVENT_ERR, SOFTIB_OF_QP },
+	{ "srq_limit", IB_EVENT_SRQ_LIMIT_REACHED, SOFTIB_OF_SRQ },
+	{ "srq_err", IB_EVENT_SRQ_ERR, SOFTIB_OF_SRQ },
 };
 
 static void softib_event_show(struct softib_port *port, struct seq_file *s)
@@ -161,22 +171,60 @@ static void softib_event_show(struct softib_port *port, struct seq_file *s)
 		seq_printf(s, "%s\n", softib_events[i].name);
 }
 
-static int softib_event_store(struct softib_port *port, char *line)
+/* An event of a QP (0: of all that are connected), or of all SRQs. */
+static int softib_event_objects(struct softib_dev *sdev, int i, u32 qpn)
 {
-	int i, ret = -EINVAL;
+	struct softib_srq *srq;
+	struct softib_qp *qp;
+	int ret = -ENOENT;
 
-	for (i = 0; i < ARRAY_SIZE(softib_events); i++) {
-		if (strcmp(line, softib_events[i].name))
-			continue;
-		ret = -ENODEV;
-		mutex_lock(&port->plug_lock);
-		if (port->sdev) {
-			softib_dispatch(port->sdev, softib_events[i].type);
+	mutex_lock(&sdev->qp_lock);
+	if (softib_events[i].of == SOFTIB_OF_SRQ) {
+		list_for_each_entry(srq, &sdev->srqs, node) {
+			softib_srq_event(srq, softib_events[i].type);
 			ret = 0;
 		}
-		mutex_unlock(&port->plug_lock);
+	} else {
+		list_for_each_entry(qp, &sdev->qps, node) {
+			if (!qp->lower || (qpn ? qp->ib.qp_num != qpn :
+					   qp->ib.qp_type != IB_QPT_RC))
+				continue;
+			softib_event_async(qp, softib_events[i].type);
+			ret = 0;
+		}
 	}
+	mutex_unlock(&sdev->qp_lock);
 	return ret;
+}
+
+static int softib_event_raise(struct softib_port *port, int i, u32 qpn)
+{
+	int ret = -ENODEV;
+
+	mutex_lock(&port->plug_lock);
+	if (port->sdev && softib_events[i].of == SOFTIB_OF_PORT) {
+		softib_dispatch(port->sdev, softib_events[i].type);
+		ret = 0;
+	} else if (port->sdev) {
+		ret = softib_event_objects(port->sdev, i, qpn);
+	}
+	mutex_unlock(&port->plug_lock);
+	return ret;
+}
+
+static int softib_event_store(struct softib_port *port, char *line)
+{
+	char name[24];
+	u32 qpn = 0;
+	int i;
+
+	if (sscanf(line, "%23s %i", name, &qpn) < 1)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(softib_events); i++) {
+		if (!strcmp(name, softib_events[i].name))
+			return softib_event_raise(port, i, qpn);
+	}
+	return -EINVAL;
 }
 
 static int softib_reset_store(struct softib_port *port, char *line)

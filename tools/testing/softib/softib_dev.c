@@ -18,7 +18,8 @@
 bool softib_link_up(struct softib_dev *sdev)
 {
 	return softib_knob(sdev->port, SOFTIB_K_link) &&
-	       netif_running(sdev->ndev) && netif_carrier_ok(sdev->ndev);
+	       !softib_dead(sdev->port) && netif_running(sdev->ndev) &&
+	       netif_carrier_ok(sdev->ndev);
 }
 
 /**

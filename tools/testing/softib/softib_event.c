@@ -8,6 +8,7 @@
  * event only says that its receiver has stopped. The half-received message,
  * whose WQE rxe forgets, is flushed here: see softib_half().
  */
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 
 #include "softib.h"
@@ -18,17 +19,22 @@
 #define SOFTIB_HALF_RETRY	msecs_to_jiffies(20)
 #define SOFTIB_HALF_LIMIT_MS	2000
 
-static void softib_raise(struct softib_qp *qp)
+static void softib_up(struct softib_qp *qp, enum ib_event_type type)
 {
 	struct ib_event ev = {
 		.device = qp->ib.device,
 		.element.qp = &qp->ib,
-		.event = IB_EVENT_QP_LAST_WQE_REACHED,
+		.event = type,
 	};
 
-	softib_count(qp->sdev->port, SOFTIB_C_lwqe_raised, 1);
-	if (qp->ib.event_handler)
+	if (qp->ib.event_handler && !softib_dead(qp->sdev->port))
 		qp->ib.event_handler(&ev, qp->ib.qp_context);
+}
+
+static void softib_raise(struct softib_qp *qp)
+{
+	softib_count(qp->sdev->port, SOFTIB_C_lwqe_raised, 1);
+	softib_up(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
 static void softib_raise_dups(struct softib_qp *qp)
@@ -63,16 +69,36 @@ static void softib_deliver(struct softib_qp *qp)
 	softib_raise_dups(qp);
 }
 
+/* Take a number of events that are due. */
+static unsigned int softib_due(struct softib_qp *qp, unsigned int *due)
+{
+	unsigned int n;
+
+	spin_lock_irq(&qp->ev_lock);
+	n = *due;
+	*due = 0;
+	spin_unlock_irq(&qp->ev_lock);
+	return n;
+}
+
+/* Take the LWQE that a move to ERR owes. */
+static bool softib_lwqe_due(struct softib_qp *qp)
+{
+	bool due;
+
+	spin_lock_irq(&qp->ev_lock);
+	due = qp->lwqe_due;
+	qp->lwqe_due = false;
+	spin_unlock_irq(&qp->ev_lock);
+	return due;
+}
+
 static void softib_dup_work(struct work_struct *work)
 {
 	struct softib_qp *qp = container_of(work, struct softib_qp,
 					    dup_work.work);
-	unsigned int n;
+	unsigned int n = softib_due(qp, &qp->dup_due);
 
-	spin_lock_irq(&qp->ev_lock);
-	n = qp->dup_due;
-	qp->dup_due = 0;
-	spin_unlock_irq(&qp->ev_lock);
 	while (n--)
 		softib_raise(qp);
 }
@@ -80,14 +106,64 @@ static void softib_dup_work(struct work_struct *work)
 static void softib_raw_work(struct work_struct *work)
 {
 	struct softib_qp *qp = container_of(work, struct softib_qp, raw_work);
-	unsigned int n;
+	unsigned int n = softib_due(qp, &qp->raw_due);
 
-	spin_lock_irq(&qp->ev_lock);
-	n = qp->raw_due;
-	qp->raw_due = 0;
-	spin_unlock_irq(&qp->ev_lock);
 	while (n--)
 		softib_deliver(qp);
+}
+
+/* The QP goes to ERR without having been asked to. */
+static void softib_to_err(struct softib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct softib_dev *sdev = qp->sdev;
+	int ret = -EINVAL;
+
+	mutex_lock(&sdev->qp_lock);
+	if (qp->attr.qp_state != IB_QPS_RESET)
+		ret = ib_modify_qp(qp->lower, &attr, IB_QP_STATE);
+	mutex_unlock(&sdev->qp_lock);
+	if (!ret)
+		softib_event_error(qp);
+}
+
+static void softib_async_work(struct work_struct *work)
+{
+	struct softib_qp *qp = container_of(work, struct softib_qp, async_work);
+	const unsigned long fatal = BIT(SOFTIB_EVENT_ERR) |
+				    BIT(IB_EVENT_QP_FATAL) |
+				    BIT(IB_EVENT_QP_REQ_ERR) |
+				    BIT(IB_EVENT_QP_ACCESS_ERR);
+	unsigned long due = xchg(&qp->async_due, 0);
+	int type;
+
+	if (due & fatal)
+		softib_to_err(qp);
+	if (due & BIT(IB_EVENT_QP_LAST_WQE_REACHED))
+		softib_raise(qp);
+	due &= ~(BIT(SOFTIB_EVENT_ERR) | BIT(IB_EVENT_QP_LAST_WQE_REACHED));
+	for_each_set_bit(type, &due, BITS_PER_LONG)
+		softib_up(qp, type);
+}
+
+/**
+ * softib_event_async - something happens to a QP, soon
+ * @qp: the QP, which has a lower one
+ * @type: an event of QPs, or SOFTIB_EVENT_ERR; those that are errors move the
+ *	QP to ERR first, LWQE comes whatever its state
+ *
+ * Context: any.
+ */
+void softib_event_async(struct softib_qp *qp, unsigned int type)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->ev_lock, flags);
+	if (!qp->dying) {
+		set_bit(type, &qp->async_due);
+		queue_work(qp->sdev->wq, &qp->async_work);
+	}
+	spin_unlock_irqrestore(&qp->ev_lock, flags);
 }
 
 /*
@@ -133,7 +209,8 @@ static struct softib_slot *softib_half_slot(struct softib_rq *rq, u32 bytes,
 	return found;
 }
 
-static void softib_half_flush(struct softib_qp *qp, struct softib_slot *slot)
+static void softib_half_flush(struct softib_qp *qp, struct softib_slot *slot,
+			      bool lost)
 {
 	struct ib_wc wc = {
 		.wr_id = slot->wr_id,
@@ -143,9 +220,9 @@ static void softib_half_flush(struct softib_qp *qp, struct softib_slot *slot)
 		.port_num = SOFTIB_PORT_NUM,
 	};
 	struct softib_port *port = qp->sdev->port;
-	bool lost = softib_take(port, SOFTIB_K_lost) ||
-		    softib_take(port, SOFTIB_K_cqe_swallow_flush);
 
+	lost = lost || softib_take(port, SOFTIB_K_lost) ||
+	       softib_take(port, SOFTIB_K_cqe_swallow_flush);
 	qp->rx_error = true;	/* it holds nothing any more */
 	softib_poison_check(qp->rq, slot, 0, true);
 	softib_rq_release(qp->rq, slot, lost);
@@ -159,10 +236,11 @@ static void softib_half_flush(struct softib_qp *qp, struct softib_slot *slot)
 }
 
 /*
- * Flush the WQE of a half-received message, which rxe drops. Returns false to
- * be called again later: another QP seems to be as far in a message.
+ * Flush (or lose) the WQE of a half-received message, which rxe drops. Returns
+ * 0 if none is held any more, -EAGAIN if another QP seems to be as far in a
+ * message, so that it cannot be told now, -ENOENT if it is not found.
  */
-static bool softib_half(struct softib_qp *qp)
+static int softib_half(struct softib_qp *qp, bool lost)
 {
 	struct softib_slot *slot;
 	unsigned int n;
@@ -171,26 +249,35 @@ static bool softib_half(struct softib_qp *qp)
 	softib_cq_pull(to_scq(qp->ib.recv_cq));
 	packets = softib_half_packets(qp);
 	if (!packets || !qp->rq->shared)
-		return true;
+		return 0;
 	slot = softib_half_slot(qp->rq, packets *
 				ib_mtu_enum_to_int(qp->attr.path_mtu), &n);
-	if (n == 1) {
-		softib_half_flush(qp, slot);
-		return true;
-	}
-	if (n && time_before(jiffies, qp->half_deadline))
-		return false;
-	softib_count(qp->sdev->port, SOFTIB_C_half_unknown, 1);
-	return true;
+	if (n != 1)
+		return n ? -EAGAIN : -ENOENT;
+	softib_half_flush(qp, slot, lost);
+	return 0;
+}
+
+/* The same with patience, for those who can wait. */
+static void softib_half_wait(struct softib_qp *qp, bool lost)
+{
+	unsigned long end = jiffies +
+			    msecs_to_jiffies(SOFTIB_HALF_LIMIT_MS / 10);
+	int ret;
+
+	while ((ret = softib_half(qp, lost)) && time_before(jiffies, end))
+		msleep(20);
+	if (ret)
+		softib_count(qp->sdev->port, SOFTIB_C_half_unknown, 1);
 }
 
 static void softib_ev_work(struct work_struct *work)
 {
 	struct softib_qp *qp = container_of(work, struct softib_qp,
 					    ev_work.work);
-	bool due;
+	int ret = softib_half(qp, false);
 
-	if (!softib_half(qp)) {
+	if (ret == -EAGAIN && time_before(jiffies, qp->half_deadline)) {
 		spin_lock_irq(&qp->ev_lock);
 		if (!qp->dying)
 			queue_delayed_work(qp->sdev->wq, &qp->ev_work,
@@ -198,11 +285,9 @@ static void softib_ev_work(struct work_struct *work)
 		spin_unlock_irq(&qp->ev_lock);
 		return;
 	}
-	spin_lock_irq(&qp->ev_lock);
-	due = qp->lwqe_due;
-	qp->lwqe_due = false;
-	spin_unlock_irq(&qp->ev_lock);
-	if (due)
+	if (ret)
+		softib_count(qp->sdev->port, SOFTIB_C_half_unknown, 1);
+	if (softib_lwqe_due(qp))
 		softib_deliver(qp);
 }
 
@@ -212,6 +297,7 @@ void softib_event_init(struct softib_qp *qp)
 	INIT_DELAYED_WORK(&qp->ev_work, softib_ev_work);
 	INIT_DELAYED_WORK(&qp->dup_work, softib_dup_work);
 	INIT_WORK(&qp->raw_work, softib_raw_work);
+	INIT_WORK(&qp->async_work, softib_async_work);
 }
 
 static unsigned long softib_lwqe_delay(struct softib_qp *qp, s64 settle)
@@ -253,21 +339,41 @@ void softib_event_error(struct softib_qp *qp)
  * softib_event_modified - modify_qp(ERR) is about to return
  * @qp: the QP
  *
- * With the knob "inline" the LWQE is delivered here, as some HCAs do.
+ * With the knob "inline" the LWQE is delivered here, as some HCAs do, and as
+ * always behind the flush of what had been received by half.
  * Context: process.
  */
 void softib_event_modified(struct softib_qp *qp)
 {
-	bool due;
+	unsigned long end = jiffies + msecs_to_jiffies(SOFTIB_SETTLE_MS);
 
-	if (!softib_knob(qp->sdev->port, SOFTIB_K_lwqe_inline))
+	if (!softib_knob(qp->sdev->port, SOFTIB_K_lwqe_inline) ||
+	    !softib_lwqe_due(qp))
 		return;
-	spin_lock_irq(&qp->ev_lock);
-	due = qp->lwqe_due;
-	qp->lwqe_due = false;
-	spin_unlock_irq(&qp->ev_lock);
-	if (due)
-		softib_deliver(qp);
+	cancel_delayed_work_sync(&qp->ev_work);
+	while (!READ_ONCE(qp->lower_lwqe) && time_before(jiffies, end))
+		usleep_range(500, 1000);
+	softib_half_wait(qp, false);
+	softib_deliver(qp);
+}
+
+/**
+ * softib_event_abandon - the QP is about to be reset or destroyed
+ * @qp: the QP, after softib_event_exit()
+ *
+ * The WQE of a message that it had received by half, and whose flush the user
+ * has not waited for, goes with it: an SRQ's WR is lost.
+ * Context: process.
+ */
+void softib_event_abandon(struct softib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (!qp->rq->shared || qp->rx_error ||
+	    qp->attr.qp_state < IB_QPS_RTR)
+		return;
+	if (!ib_modify_qp(qp->lower, &attr, IB_QP_STATE))
+		softib_half_wait(qp, true);
 }
 
 /**
@@ -319,8 +425,10 @@ void softib_event_destroy(struct softib_qp *qp)
 }
 
 /**
- * softib_event_stay - destroying the QP has failed
+ * softib_event_stay - the QP has been reset, or destroying it has failed
  * @qp: the QP
+ *
+ * Context: process. It may have events again.
  */
 void softib_event_stay(struct softib_qp *qp)
 {
@@ -343,6 +451,7 @@ void softib_event_exit(struct softib_qp *qp)
 	cancel_delayed_work_sync(&qp->ev_work);
 	cancel_delayed_work_sync(&qp->dup_work);
 	cancel_work_sync(&qp->raw_work);
+	cancel_work_sync(&qp->async_work);
 }
 
 /* rxe's own LWQE, once or many times for each move to ERR. */
@@ -363,10 +472,11 @@ static void softib_lower_lwqe(struct softib_qp *qp)
 			qp->raw_due++;
 			queue_work(qp->sdev->wq, &qp->raw_work);
 		}
-	} else if (!qp->lower_lwqe && qp->lwqe_due) {
-		qp->lower_lwqe = true;
-		mod_delayed_work(qp->sdev->wq, &qp->ev_work,
-				 softib_lwqe_delay(qp, 0));
+	} else if (!qp->lower_lwqe) {
+		WRITE_ONCE(qp->lower_lwqe, true);
+		if (qp->lwqe_due)
+			mod_delayed_work(qp->sdev->wq, &qp->ev_work,
+					 softib_lwqe_delay(qp, 0));
 	}
 	spin_unlock_irqrestore(&qp->ev_lock, flags);
 	if (inline_raw)
@@ -384,4 +494,6 @@ void softib_event_lower(struct ib_event *ev, void *ctx)
 {
 	if (ev->event == IB_EVENT_QP_LAST_WQE_REACHED)
 		softib_lower_lwqe(ctx);
+	else
+		softib_event_async(ctx, ev->event);
 }

@@ -67,25 +67,20 @@ void softib_count(struct softib_port *port, enum softib_counter c, s64 n)
 static void softib_knob_effect(struct softib_port *port, enum softib_knob k)
 {
 	switch (k) {
-	case SOFTIB_K_cut_after:
-		mutex_lock(&port->plug_lock);
-		if (port->sdev)
-			softib_wire_update(port->sdev);
-		mutex_unlock(&port->plug_lock);
-		break;
 	case SOFTIB_K_link:
 		mutex_lock(&port->plug_lock);
-		if (port->sdev) {
-			softib_wire_update(port->sdev);
+		if (port->sdev)
 			softib_dispatch(port->sdev,
 					softib_link_up(port->sdev) ?
 					IB_EVENT_PORT_ACTIVE :
 					IB_EVENT_PORT_ERR);
-		}
 		mutex_unlock(&port->plug_lock);
 		break;
 	case SOFTIB_K_cmd_slots:
 		wake_up_all(&port->fw.wait);
+		break;
+	case SOFTIB_K_destroy_qp_hold:
+		wake_up_all(&port->hold);
 		break;
 	default:
 		break;

@@ -7,6 +7,7 @@
 #define SOFTIB_KNOB_H
 
 #include <linux/types.h>
+#include <rdma/ib_verbs.h>
 
 struct softib_port;
 
@@ -26,6 +27,7 @@ struct softib_port;
 	K(lwqe_raw, 0, 0, 1)						\
 	K(lwqe_inline, 0, 0, 1)						\
 	K(lost, 0, -1, S32_MAX)						\
+	K(srq_lose, 0, -1, S32_MAX)					\
 	K(cqe_swallow_rx, 0, -1, S32_MAX)				\
 	K(cqe_swallow_tx, 0, -1, S32_MAX)				\
 	K(cqe_swallow_flush, 0, -1, S32_MAX)				\
@@ -34,23 +36,54 @@ struct softib_port;
 	K(cqe_delay_tx_ms, 0, 0, 600000)				\
 	K(cqe_delay_flush_ms, 0, 0, 600000)				\
 	K(cqe_delay_drain_ms, 0, 0, 600000)				\
+	K(comp_lost_tx, 0, -1, S32_MAX)					\
+	K(cqe_reorder, 0, -1, S32_MAX)					\
+	K(cqe_status_rx, -1, -1, IB_WC_GENERAL_ERR)			\
+	K(cqe_status_tx, -1, -1, IB_WC_GENERAL_ERR)			\
+	K(cqe_status_flush, -1, -1, IB_WC_GENERAL_ERR)			\
+	K(cqe_status_drain, -1, -1, IB_WC_GENERAL_ERR)			\
+	K(cqe_status_n, -1, -1, S32_MAX)				\
+	K(cqe_status_one_in, 1, 1, S32_MAX)				\
+	K(cqe_wr_id, 0, -1, S32_MAX)					\
+	K(cqe_wr_id_xor, 1 << 20, 1, S32_MAX)				\
 	K(fail_post_send, 0, -1, S32_MAX)				\
 	K(fail_post_recv, 0, -1, S32_MAX)				\
 	K(fail_post_srq_recv, 0, -1, S32_MAX)				\
+	K(fail_post_mad, 0, -1, S32_MAX)				\
 	K(fail_modify_qp, 0, -1, S32_MAX)				\
+	K(fail_modify_reset, 0, -1, S32_MAX)				\
 	K(fail_modify_init, 0, -1, S32_MAX)				\
 	K(fail_modify_rtr, 0, -1, S32_MAX)				\
 	K(fail_modify_rts, 0, -1, S32_MAX)				\
+	K(fail_modify_sqd, 0, -1, S32_MAX)				\
 	K(fail_modify_err, 0, -1, S32_MAX)				\
+	K(fail_modify_srq, 0, -1, S32_MAX)				\
+	K(fail_query_qp, 0, -1, S32_MAX)				\
+	K(fail_create_pd, 0, -1, S32_MAX)				\
+	K(fail_create_mr, 0, -1, S32_MAX)				\
 	K(fail_create_qp, 0, -1, S32_MAX)				\
 	K(fail_create_cq, 0, -1, S32_MAX)				\
 	K(fail_create_srq, 0, -1, S32_MAX)				\
 	K(fail_create_ah, 0, -1, S32_MAX)				\
+	K(fail_attach, 0, -1, S32_MAX)					\
+	K(fail_detach, 0, -1, S32_MAX)					\
+	K(fail_destroy_qp, 0, -1, S32_MAX)				\
+	K(fail_destroy_cq, 0, -1, S32_MAX)				\
+	K(fail_destroy_srq, 0, -1, S32_MAX)				\
+	K(fail_destroy_ah, 0, -1, S32_MAX)				\
+	K(fail_destroy_pd, 0, -1, S32_MAX)				\
+	K(cm_mask, 0, 0, S32_MAX)					\
 	K(mad_drop, 0, -1, S32_MAX)					\
+	K(mad_error, 0, -1, S32_MAX)					\
+	K(mad_delay_ms, 0, 0, 600000)					\
+	K(mad_cap, 0, 0, S32_MAX)					\
 	K(sa_drop, 0, -1, S32_MAX)					\
 	K(cmd_us, 0, 0, 60000000)					\
 	K(cmd_slots, 0, 0, 1024)					\
 	K(destroy_qp_ms, 0, 0, 600000)					\
+	K(destroy_qp_hold, 0, 0, 1)					\
+	K(destroy_qp_n, -1, -1, S32_MAX)				\
+	K(dead, 0, 0, 1)						\
 	K(no_srq, 0, 0, 1)						\
 	K(max_send_sge, 0, 0, 64)					\
 	K(max_recv_sge, 0, 0, 64)					\
@@ -83,6 +116,8 @@ struct softib_port;
 	C(cqe_delayed)							\
 	C(cqe_purged)							\
 	C(cq_overflow)							\
+	C(post_overrun)							\
+	C(destroys_held)						\
 	C(injected_failures)						\
 	C(ud_too_long)							\
 	C(ah_dead_sends)						\

@@ -119,6 +119,8 @@ struct ib_mr *softib_get_dma_mr(struct ib_pd *ibpd, int access)
 	struct softib_pd *pd = to_spd(ibpd);
 	struct ib_mr *mr;
 
+	if (softib_fail(pd->sdev->port, SOFTIB_K_fail_create_mr))
+		return ERR_PTR(-ENOMEM);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);

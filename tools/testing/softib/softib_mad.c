@@ -20,6 +20,7 @@
 
 #define SOFTIB_MAD_MAGIC	0x534d4144
 #define SOFTIB_MAD_GRH		BIT(0)
+#define SOFTIB_CM_ATTR_REQ	0x0010
 
 static ushort mad_port = 47915;
 module_param(mad_port, ushort, 0444);
@@ -42,7 +43,8 @@ struct softib_mad_pkt {
 };
 
 struct softib_mad_tx {
-	struct list_head node;
+	struct list_head node;		/* mad.tx or mad.late */
+	unsigned long due;
 	struct softib_qp *qp;
 	u64 wr_id;
 	struct softib_mad_pkt pkt;
@@ -109,7 +111,8 @@ int softib_mad_post_send(struct softib_qp *qp, const struct ib_send_wr *wr,
 	int ret = 0;
 
 	for (; wr; wr = wr->next) {
-		tx = kzalloc(sizeof(*tx), GFP_ATOMIC);
+		tx = softib_fail(sdev->port, SOFTIB_K_fail_post_mad) ? NULL :
+		     kzalloc(sizeof(*tx), GFP_ATOMIC);
 		if (!tx) {
 			ret = -ENOMEM;
 			break;
@@ -124,7 +127,7 @@ int softib_mad_post_send(struct softib_qp *qp, const struct ib_send_wr *wr,
 		spin_unlock_irqrestore(&sdev->mad.lock, flags);
 	}
 	*bad = wr;
-	queue_work(sdev->wq, &sdev->mad.work);
+	mod_delayed_work(sdev->wq, &sdev->mad.work, 0);
 	return ret;
 }
 
@@ -273,28 +276,62 @@ static void softib_mad_local(struct softib_dev *sdev,
 	kfree(rsp);
 }
 
+static bool softib_mad_is_local(struct softib_dev *sdev,
+				const struct softib_mad_pkt *pkt)
+{
+	return !memcmp(&pkt->dgid, &sdev->gid, sizeof(sdev->gid));
+}
+
+/* Do the knobs for MADs to other ports mean this one? */
+static bool softib_mad_meant(struct softib_dev *sdev,
+			     const struct softib_mad_pkt *pkt)
+{
+	const struct ib_mad_hdr *hdr = (const void *)pkt->mad;
+	u32 attr = be16_to_cpu(hdr->attr_id) - SOFTIB_CM_ATTR_REQ;
+	u32 mask = softib_knob(sdev->port, SOFTIB_K_cm_mask);
+
+	if (softib_mad_is_local(sdev, pkt))
+		return false;
+	return !mask || (hdr->mgmt_class == IB_MGMT_CLASS_CM && attr < 32 &&
+			 mask & BIT(attr));
+}
+
+/* What becomes of a MAD; its sender learns of errors only. */
+static enum ib_wc_status softib_mad_go(struct softib_dev *sdev,
+				       struct softib_mad_pkt *pkt)
+{
+	struct softib_port *port = sdev->port;
+	bool meant = softib_mad_meant(sdev, pkt);
+
+	if (softib_dead(port))
+		return IB_WC_WR_FLUSH_ERR;
+	if (meant && softib_fail(port, SOFTIB_K_mad_error))
+		return IB_WC_GENERAL_ERR;
+	if (softib_mad_is_local(sdev, pkt))
+		softib_mad_local(sdev, pkt);
+	else if (!softib_knob(port, SOFTIB_K_link))
+		softib_count(port, SOFTIB_C_link_drops, 1);
+	else if (meant && softib_take(port, SOFTIB_K_mad_drop))
+		softib_count(port, SOFTIB_C_mad_dropped, 1);
+	else
+		softib_mad_xmit(sdev, pkt);
+	return IB_WC_SUCCESS;
+}
+
 static void softib_mad_send_one(struct softib_dev *sdev,
 				struct softib_mad_tx *tx)
 {
 	struct softib_qp *qp = tx->qp;
 	struct ib_wc wc = {
 		.wr_id = tx->wr_id,
-		.status = IB_WC_SUCCESS,
 		.opcode = IB_WC_SEND,
 		.qp = &qp->ib,
 		.port_num = SOFTIB_PORT_NUM,
 	};
 
 	softib_count(sdev->port, SOFTIB_C_mad_sent, 1);
+	wc.status = softib_mad_go(sdev, &tx->pkt);
 	softib_cq_inject(to_scq(qp->ib.send_cq), &wc);
-	if (!memcmp(&tx->pkt.dgid, &sdev->gid, sizeof(sdev->gid)))
-		softib_mad_local(sdev, &tx->pkt);
-	else if (!softib_knob(sdev->port, SOFTIB_K_link))
-		softib_count(sdev->port, SOFTIB_C_link_drops, 1);
-	else if (softib_take(sdev->port, SOFTIB_K_mad_drop))
-		softib_count(sdev->port, SOFTIB_C_mad_dropped, 1);
-	else
-		softib_mad_xmit(sdev, &tx->pkt);
 }
 
 static bool softib_mad_recv_one(struct softib_dev *sdev,
@@ -310,37 +347,85 @@ static bool softib_mad_recv_one(struct softib_dev *sdev,
 		return n != -EAGAIN && n != -EBADF;
 	if (n != sizeof(*pkt) || pkt->magic != cpu_to_be32(SOFTIB_MAD_MAGIC))
 		softib_count(sdev->port, SOFTIB_C_mad_dropped, 1);
-	else if (!softib_knob(sdev->port, SOFTIB_K_link))
+	else if (!softib_knob(sdev->port, SOFTIB_K_link) ||
+		 softib_dead(sdev->port))
 		softib_count(sdev->port, SOFTIB_C_link_drops, 1);
 	else
 		softib_mad_deliver(sdev, pkt);
 	return true;
 }
 
+/*
+ * The MAD at the head of the queue, but it may have to travel slowly first, or
+ * wait until fewer do. Returns whether to look again.
+ */
+static bool softib_mad_slow(struct softib_dev *sdev, struct softib_mad_tx *tx)
+{
+	s64 cap = softib_knob(sdev->port, SOFTIB_K_mad_cap);
+	s64 ms = softib_knob(sdev->port, SOFTIB_K_mad_delay_ms);
+	struct softib_mad *mad = &sdev->mad;
+
+	lockdep_assert_held(&mad->lock);
+	if (cap && mad->n_late >= cap)
+		return false;
+	tx->due = jiffies + msecs_to_jiffies(ms);
+	list_move_tail(&tx->node, &mad->late);
+	mad->n_late++;
+	return true;
+}
+
+/* The next MAD to send now: one that has been late enough, or a new one. */
 static struct softib_mad_tx *softib_mad_next(struct softib_dev *sdev)
 {
+	struct softib_mad *mad = &sdev->mad;
 	struct softib_mad_tx *tx;
 
-	spin_lock_irq(&sdev->mad.lock);
-	tx = list_first_entry_or_null(&sdev->mad.tx, struct softib_mad_tx,
-				      node);
-	if (tx)
+	lockdep_assert_held(&mad->lock);
+	tx = list_first_entry_or_null(&mad->late, struct softib_mad_tx, node);
+	if (tx && !time_before(jiffies, tx->due)) {
 		list_del(&tx->node);
-	spin_unlock_irq(&sdev->mad.lock);
-	return tx;
+		mad->n_late--;
+		return tx;
+	}
+	while ((tx = list_first_entry_or_null(&mad->tx, struct softib_mad_tx,
+					      node))) {
+		if (!softib_knob(sdev->port, SOFTIB_K_mad_delay_ms) ||
+		    !softib_mad_meant(sdev, &tx->pkt)) {
+			list_del(&tx->node);
+			return tx;
+		}
+		if (!softib_mad_slow(sdev, tx))
+			return NULL;
+	}
+	return NULL;
+}
+
+static void softib_mad_send_all(struct softib_dev *sdev)
+{
+	struct softib_mad *mad = &sdev->mad;
+	struct softib_mad_tx *tx;
+
+	spin_lock_irq(&mad->lock);
+	while ((tx = softib_mad_next(sdev))) {
+		spin_unlock_irq(&mad->lock);
+		softib_mad_send_one(sdev, tx);
+		kfree(tx);
+		spin_lock_irq(&mad->lock);
+	}
+	tx = list_first_entry_or_null(&mad->late, struct softib_mad_tx, node);
+	if (tx)
+		queue_delayed_work(sdev->wq, &mad->work,
+				   max_t(long, tx->due - jiffies, 0));
+	spin_unlock_irq(&mad->lock);
 }
 
 static void softib_mad_work(struct work_struct *work)
 {
 	struct softib_dev *sdev = container_of(work, struct softib_dev,
-					       mad.work);
+					       mad.work.work);
 	struct softib_mad_pkt *pkt;
-	struct softib_mad_tx *tx;
 
-	while ((tx = softib_mad_next(sdev))) {
-		softib_mad_send_one(sdev, tx);
-		kfree(tx);
-	}
+	softib_mad_send_all(sdev);
 	pkt = kmalloc(sizeof(*pkt), GFP_KERNEL);
 	if (!pkt)
 		return;
@@ -363,6 +448,22 @@ int softib_mad_attach(struct softib_dev *sdev, struct softib_qp *qp)
 	return ret;
 }
 
+static unsigned int softib_mad_forget(struct list_head *list,
+				      struct softib_qp *qp)
+{
+	struct softib_mad_tx *tx, *next;
+	unsigned int n = 0;
+
+	list_for_each_entry_safe(tx, next, list, node) {
+		if (tx->qp != qp)
+			continue;
+		list_del(&tx->node);
+		kfree(tx);
+		n++;
+	}
+	return n;
+}
+
 /**
  * softib_mad_detach - QP0 or QP1 goes
  * @sdev: the device
@@ -372,18 +473,14 @@ int softib_mad_attach(struct softib_dev *sdev, struct softib_qp *qp)
  */
 void softib_mad_detach(struct softib_dev *sdev, struct softib_qp *qp)
 {
-	struct softib_mad_tx *tx, *next;
+	struct softib_mad *mad = &sdev->mad;
 
-	spin_lock_irq(&sdev->mad.lock);
-	sdev->mad.qp[qp->ib.qp_num] = NULL;
-	list_for_each_entry_safe(tx, next, &sdev->mad.tx, node) {
-		if (tx->qp != qp)
-			continue;
-		list_del(&tx->node);
-		kfree(tx);
-	}
-	spin_unlock_irq(&sdev->mad.lock);
-	flush_work(&sdev->mad.work);
+	spin_lock_irq(&mad->lock);
+	mad->qp[qp->ib.qp_num] = NULL;
+	softib_mad_forget(&mad->tx, qp);
+	mad->n_late -= softib_mad_forget(&mad->late, qp);
+	spin_unlock_irq(&mad->lock);
+	flush_delayed_work(&mad->work);
 }
 
 static void softib_data_ready(struct sock *sk)
@@ -393,7 +490,7 @@ static void softib_data_ready(struct sock *sk)
 	read_lock_bh(&sk->sk_callback_lock);
 	sdev = sk->sk_user_data;
 	if (sdev)
-		queue_work(sdev->wq, &sdev->mad.work);
+		mod_delayed_work(sdev->wq, &sdev->mad.work, 0);
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
@@ -424,7 +521,8 @@ int softib_mad_start(struct softib_dev *sdev)
 
 	spin_lock_init(&mad->lock);
 	INIT_LIST_HEAD(&mad->tx);
-	INIT_WORK(&mad->work, softib_mad_work);
+	INIT_LIST_HEAD(&mad->late);
+	INIT_DELAYED_WORK(&mad->work, softib_mad_work);
 	/* rxe's own sockets are in init_net as well. */
 	ret = sock_create_kern(&init_net, AF_INET6, SOCK_DGRAM, IPPROTO_UDP,
 			       &mad->sock);
@@ -444,7 +542,7 @@ int softib_mad_start(struct softib_dev *sdev)
 void softib_mad_stop(struct softib_dev *sdev)
 {
 	softib_sock_hook(sdev->mad.sock->sk, NULL);
-	cancel_work_sync(&sdev->mad.work);
-	WARN_ON(!list_empty(&sdev->mad.tx));
+	cancel_delayed_work_sync(&sdev->mad.work);
+	WARN_ON(!list_empty(&sdev->mad.tx) || !list_empty(&sdev->mad.late));
 	sock_release(sdev->mad.sock);
 }

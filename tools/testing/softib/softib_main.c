@@ -64,6 +64,8 @@ static int softib_dev_start(struct softib_dev *sdev, struct net_device *ndev)
 
 	mutex_init(&sdev->qp_lock);
 	INIT_LIST_HEAD(&sdev->qps);
+	INIT_LIST_HEAD(&sdev->srqs);
+	softib_part_init(sdev);
 	INIT_WORK(&sdev->mtu_work, softib_mtu_work);
 	sdev->wq = alloc_workqueue("softib%d", WQ_UNBOUND | WQ_MEM_RECLAIM, 0,
 				   sdev->port->index);
@@ -90,12 +92,13 @@ err_wq:
 
 static void softib_dev_stop(struct softib_dev *sdev)
 {
-	softib_wire_mend(sdev);
+	softib_wire_leave(sdev);
 	softib_mad_stop(sdev);
 	softib_mcast_exit(sdev);
 	softib_sa_exit(sdev);
 	cancel_work_sync(&sdev->mtu_work);
 	WARN_ON(!list_empty(&sdev->qps));
+	WARN_ON(!list_empty(&sdev->srqs));
 	destroy_workqueue(sdev->wq);
 	softib_lower_put(sdev);
 }
@@ -141,7 +144,7 @@ static int softib_plug_locked(struct softib_port *port)
 		goto free_pdev;
 	softib_dev_setup(sdev);
 	WRITE_ONCE(port->sdev, sdev);
-	softib_wire_update(sdev);
+	softib_wire_watch(sdev);
 	ret = ib_register_device(&sdev->ib, port->name, NULL);
 	if (ret)
 		goto stop_dev;
@@ -303,6 +306,7 @@ static int softib_port_add(int index, bool have_cmids)
 	spin_lock_init(&port->poison_lock);
 	hash_init(port->poison);
 	softib_fw_init(&port->fw);
+	init_waitqueue_head(&port->hold);
 	softib_knob_reset(port);
 	port->pkey[0] = IB_DEFAULT_PKEY_FULL;
 	if (!have_cmids)

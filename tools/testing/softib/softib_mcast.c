@@ -181,6 +181,9 @@ int softib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (!qp->lower)
 		return -EINVAL;
 	softib_fw_cmd(qp->sdev->port);
+	if (softib_dead(qp->sdev->port) ||
+	    softib_fail(qp->sdev->port, SOFTIB_K_fail_attach))
+		return -EIO;
 	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL);
 	if (!fresh)
 		return -ENOMEM;
@@ -202,6 +205,8 @@ int softib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (!qp->lower)
 		return -EINVAL;
 	softib_fw_cmd(qp->sdev->port);
+	if (softib_fail(qp->sdev->port, SOFTIB_K_fail_detach))
+		return -EIO;
 	ret = ib_detach_mcast(qp->lower, gid, lid);
 	if (ret)
 		return ret;

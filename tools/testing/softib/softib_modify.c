@@ -12,12 +12,14 @@ static bool softib_modify_fails(struct softib_port *port,
 				const struct ib_qp_attr *attr, int mask)
 {
 	static const enum softib_knob by_state[] = {
+		[IB_QPS_RESET] = SOFTIB_K_fail_modify_reset,
 		[IB_QPS_INIT] = SOFTIB_K_fail_modify_init,
 		[IB_QPS_RTR] = SOFTIB_K_fail_modify_rtr,
 		[IB_QPS_RTS] = SOFTIB_K_fail_modify_rts,
+		[IB_QPS_SQD] = SOFTIB_K_fail_modify_sqd,
 		[IB_QPS_ERR] = SOFTIB_K_fail_modify_err,
 	};
-	enum softib_knob k = 0;
+	enum softib_knob k = 0;	/* none of these is the first knob */
 
 	if (softib_fail(port, SOFTIB_K_fail_modify_qp))
 		return true;
@@ -44,7 +46,8 @@ static int softib_lower_attr(struct softib_qp *qp, const struct ib_qp_attr *attr
 	if (*mask & IB_QP_RQ_PSN)
 		low->rq_psn = softib_wire_psn(attr->rq_psn, pkey, true);
 	if (*mask & IB_QP_SQ_PSN && qp->ib.qp_type != IB_QPT_UD)
-		low->sq_psn = softib_wire_psn(attr->sq_psn, pkey, true);
+		low->sq_psn = softib_wire_psn(attr->sq_psn, qp->wire_pkey,
+					      true);
 	if (*mask & IB_QP_RETRY_CNT && attr->retry_cnt < retry)
 		low->retry_cnt = retry;
 	if (*mask & IB_QP_PATH_MTU && attr->path_mtu > sdev->max_mtu)
@@ -84,6 +87,8 @@ static void softib_remember(struct softib_qp *qp, const struct ib_qp_attr *attr,
 	if (mask & IB_QP_AV)
 		softib_remember_av(qp, attr);
 	if (mask & IB_QP_RQ_PSN) {
+		qp->wire_pkey = qp->pkey;
+		softib_part_update(qp);
 		qp->psn_start = softib_wire_psn(attr->rq_psn, qp->pkey, true);
 		qp->pkts_done = 0;
 		qp->rx_error = false;
@@ -103,10 +108,11 @@ static void softib_moved(struct softib_qp *qp, enum ib_qp_state state)
 		break;
 	case IB_QPS_RESET:
 		softib_event_reset(qp);
-		if (qp->lower) {
-			softib_cq_purge(to_scq(qp->ib.send_cq), qp);
-			softib_cq_purge(to_scq(qp->ib.recv_cq), qp);
-		}
+		softib_cq_purge(to_scq(qp->ib.send_cq), qp);
+		softib_cq_purge(to_scq(qp->ib.recv_cq), qp);
+		softib_sq_reset(&qp->sq);
+		if (!qp->rq->shared)
+			softib_rq_reset(qp->rq);
 		break;
 	default:
 		break;
@@ -136,13 +142,19 @@ int softib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	int ret;
 
 	softib_fw_cmd(sdev->port);
-	if (softib_modify_fails(sdev->port, attr, mask))
+	if (softib_dead(sdev->port) ||
+	    softib_modify_fails(sdev->port, attr, mask))
 		return -EIO;
 	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index >= SOFTIB_PKEY_LEN)
 		return -EINVAL;
 	if (!qp->lower)
 		return softib_modify_mad(qp, attr, mask);
 
+	/* What it has begun to receive is not to be seen by anyone any more. */
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
+		softib_event_exit(qp);
+		softib_event_abandon(qp);
+	}
 	mutex_lock(&sdev->qp_lock);
 	ret = softib_lower_attr(qp, attr, &low_mask, &low);
 	if (!ret)
@@ -152,6 +164,8 @@ int softib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	mutex_unlock(&sdev->qp_lock);
 	if (!ret && mask & IB_QP_STATE)
 		softib_moved(qp, attr->qp_state);
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
+		softib_event_stay(qp);
 	return ret;
 }
 
@@ -162,6 +176,9 @@ int softib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	int ret;
 
 	softib_fw_cmd(qp->sdev->port);
+	if (softib_dead(qp->sdev->port) ||
+	    softib_fail(qp->sdev->port, SOFTIB_K_fail_query_qp))
+		return -EIO;
 	if (!qp->lower) {
 		*attr = qp->attr;
 		*init = qp->init;
@@ -170,15 +187,16 @@ int softib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	ret = ib_query_qp(qp->lower, attr, mask, init);
 	if (ret)
 		return ret;
-	attr->qp_state = attr->cur_qp_state;
+	attr->cur_qp_state = attr->qp_state;	/* which 6.1 does not keep */
 	attr->pkey_index = qp->attr.pkey_index;
 	attr->qkey = qp->attr.qkey;
 	attr->retry_cnt = qp->attr.retry_cnt;
 	attr->ah_attr = qp->av;
 	attr->port_num = SOFTIB_PORT_NUM;
-	attr->rq_psn = softib_wire_psn(attr->rq_psn, qp->pkey, false);
+	attr->rq_psn = softib_wire_psn(attr->rq_psn, qp->wire_pkey, false);
 	if (ibqp->qp_type != IB_QPT_UD)
-		attr->sq_psn = softib_wire_psn(attr->sq_psn, qp->pkey, false);
+		attr->sq_psn = softib_wire_psn(attr->sq_psn, qp->wire_pkey,
+					       false);
 	*init = qp->init;
 	return 0;
 }
@@ -188,8 +206,8 @@ int softib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
  * @sdev: the device
  * @index: the entry
  *
- * UD QPs change their partition at once, as on hardware. The packets of an RC
- * QP that is connected already stay in the partition they began in.
+ * QPs change their partition at once, as on hardware. What has been connected
+ * already is filtered on the wire, see softib_part.c.
  * Context: process; takes sdev->qp_lock.
  */
 void softib_qp_pkey_changed(struct softib_dev *sdev, u16 index)
@@ -199,11 +217,15 @@ void softib_qp_pkey_changed(struct softib_dev *sdev, u16 index)
 
 	mutex_lock(&sdev->qp_lock);
 	list_for_each_entry(qp, &sdev->qps, node) {
-		if (qp->ib.qp_type != IB_QPT_UD ||
-		    qp->attr.pkey_index != index ||
+		if (!qp->lower || qp->attr.pkey_index != index ||
 		    qp->attr.qp_state == IB_QPS_RESET)
 			continue;
 		qp->pkey = softib_pkey_get(sdev->port, index);
+		if (qp->ib.qp_type != IB_QPT_UD) {
+			if (qp->attr.qp_state >= IB_QPS_RTR)
+				softib_part_update(qp);
+			continue;
+		}
 		attr.qkey = softib_wire_qkey(qp->attr.qkey, qp->pkey, false);
 		if (ib_modify_qp(qp->lower, &attr, IB_QP_QKEY))
 			pr_warn("softib: QP 0x%x keeps its old P_Key\n",

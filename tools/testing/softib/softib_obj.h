@@ -8,20 +8,22 @@
 #include "softib.h"
 #include "softib_rq.h"
 
+#define SOFTIB_AH_BITS	8
+
 /* A lower address handle; it belongs to its PD for ever and is re-used. */
 struct softib_lah {
 	struct list_head node;
 	struct ib_ah *lower;
 	struct softib_pd *pd;
 	refcount_t refs;		/* the AH, and each send in flight */
-	bool dead;			/* the AH was destroyed */
 };
 
 struct softib_pd {
 	struct ib_pd ib;
 	struct softib_dev *sdev;
 	struct ib_pd *lower;
-	spinlock_t ah_lock;		/* guards spare and n_spare */
+	spinlock_t ah_lock;		/* guards spare, n_spare, live */
+	DECLARE_HASHTABLE(live, SOFTIB_AH_BITS);
 	struct list_head spare;
 	unsigned int n_spare;
 	struct work_struct refill;
@@ -29,6 +31,7 @@ struct softib_pd {
 
 struct softib_ah {
 	struct ib_ah ib;
+	struct hlist_node node;		/* pd->live */
 	struct softib_lah *lah;
 	struct rdma_ah_attr attr;	/* what the user gave, without GID refs */
 	union ib_gid dgid;
@@ -39,7 +42,9 @@ struct softib_srq {
 	struct softib_dev *sdev;
 	struct ib_srq *lower;
 	struct softib_rq rq;
-	struct work_struct limit_work;
+	struct list_head node;		/* sdev->srqs */
+	unsigned long event_due;	/* bits: types of events */
+	struct work_struct event_work;
 };
 
 enum softib_kind {
@@ -49,18 +54,22 @@ enum softib_kind {
 	SOFTIB_KIND_DRAIN,		/* flush of a send posted in ERR */
 };
 
+struct softib_delayed;
+
 struct softib_cq {
 	struct ib_cq ib;
 	struct softib_dev *sdev;
 	struct ib_cq *lower;
 	unsigned int cqe;		/* entries the user asked for */
 	atomic_t armed;
-	spinlock_t lock;		/* guards the ring and delayed */
+	spinlock_t lock;		/* guards the ring, delayed, held */
 	struct ib_wc *ring;
 	unsigned int size, head, tail;
 	struct list_head delayed;
 	struct delayed_work delay_work;
+	struct softib_delayed *held;	/* to come behind the next one */
 	bool dying, over;
+	bool recvs;			/* of a QP's receives, too */
 };
 
 struct softib_send {
@@ -74,6 +83,7 @@ struct softib_sq {
 	spinlock_t lock;		/* guards all below, orders posts */
 	struct softib_send *ring;
 	unsigned int size;		/* power of two */
+	unsigned int max_wr;		/* what the user was granted */
 	u32 head, tail;			/* head: next to post; tail: oldest */
 };
 
@@ -90,6 +100,9 @@ struct softib_qp {
 	struct rdma_ah_attr av;
 	struct ib_qp_init_attr init;
 	u16 pkey;			/* of attr.pkey_index, sdev->qp_lock */
+	u16 wire_pkey;			/* in the packet sequence numbers */
+	struct hlist_node part_node;	/* sdev->part.qps */
+	struct hlist_node moved_node;	/* sdev->part.moved */
 	u32 psn_start;			/* lower receive PSN at RTR */
 	u32 pkts_done;			/* packets of completed messages */
 	bool rx_error;			/* an erroneous receive completed */
@@ -101,10 +114,12 @@ struct softib_qp {
 	bool dying;
 	unsigned int raw_due;
 	unsigned int dup_due;
+	unsigned long async_due;	/* bits: types of events, and ERR */
 	unsigned long half_deadline;
 	struct delayed_work ev_work;	/* LWQE of a move to ERR */
 	struct delayed_work dup_work;
 	struct work_struct raw_work;
+	struct work_struct async_work;
 };
 
 static inline struct softib_pd *to_spd(struct ib_pd *ib)
@@ -139,6 +154,7 @@ int softib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		     struct ib_udata *udata);
 int softib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int softib_destroy_ah(struct ib_ah *ibah, u32 flags);
+struct softib_lah *softib_lah_of(struct softib_pd *pd, struct ib_ah *ibah);
 void softib_lah_put(struct softib_lah *lah);
 
 /* softib_lower.c */
@@ -165,8 +181,14 @@ int softib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int softib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int softib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		     const struct ib_send_wr **bad);
+void softib_sq_reset(struct softib_sq *sq);
 bool softib_sq_complete(struct softib_qp *qp, struct ib_wc *wc);
 void softib_qp_pkey_changed(struct softib_dev *sdev, u16 index);
+
+/* softib_part.c */
+void softib_part_add(struct softib_qp *qp);
+void softib_part_del(struct softib_qp *qp);
+void softib_part_update(struct softib_qp *qp);
 
 /* softib_event.c */
 void softib_event_init(struct softib_qp *qp);
@@ -178,5 +200,9 @@ void softib_event_reset(struct softib_qp *qp);
 void softib_event_early(struct softib_qp *qp);
 void softib_event_destroy(struct softib_qp *qp);
 void softib_event_modified(struct softib_qp *qp);
+void softib_event_abandon(struct softib_qp *qp);
+void softib_event_async(struct softib_qp *qp, unsigned int type);
+
+#define SOFTIB_EVENT_ERR	31	/* no event: the QP goes to ERR by itself */
 
 #endif /* SOFTIB_OBJ_H */

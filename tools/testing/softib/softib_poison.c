@@ -7,8 +7,9 @@
  *  - a mark in its last bytes (the first one also in its first bytes, which
  *    tells that a message has begun). A message fills the entries in order, so at the
  *    completion every entry behind the received bytes must still have it; with
- *    a flush, which may have been a half-received message, no entry behind one
- *    that is intact may have lost it. Else: poison_written.
+ *    a flush, no entry at all may have lost it unless the first mark has gone, as
+ *    by a half-received message, and then none behind one that is intact. Else:
+ *    poison_written.
  *  - a reference to its page, unless a slab owns it. If ours is the last one
  *    at the completion, the user had freed the page: poison_freed. The page
  *    cannot be used by anyone else in between, so that a driver's mistake is
@@ -64,6 +65,24 @@ static struct page *softib_seg_page(const struct softib_seg *seg)
 	return page;
 }
 
+static void softib_mark_slot(struct softib_slot *slot)
+{
+	u64 mark[2];
+	int i;
+
+	for (i = 0; i < slot->num_sge; i++) {
+		const struct softib_seg *seg = &slot->seg[i];
+
+		if (!softib_checked(seg))
+			continue;
+		softib_mark(seg, mark);
+		memcpy(softib_seg_mark(seg), mark, sizeof(mark));
+		if (!i && seg->length >= 2 * SOFTIB_MARK_LEN)
+			memcpy((void *)(uintptr_t)seg->addr, mark,
+			       sizeof(mark));
+	}
+}
+
 static bool softib_owned(struct softib_port *port, const struct softib_seg *seg,
 			 u32 key)
 {
@@ -86,7 +105,6 @@ static bool softib_owned(struct softib_port *port, const struct softib_seg *seg,
 void softib_poison_post(struct softib_rq *rq, struct softib_slot *slot)
 {
 	struct softib_port *port = rq->port;
-	u64 mark[2];
 	int i;
 
 	lockdep_assert_held(&rq->lock);
@@ -104,13 +122,38 @@ void softib_poison_post(struct softib_rq *rq, struct softib_slot *slot)
 			softib_count(port, SOFTIB_C_poison_reposted, 1);
 		hash_add(port->poison, &seg->node, key);
 		seg->page = softib_seg_page(seg);
-		softib_mark(seg, mark);
-		memcpy(softib_seg_mark(seg), mark, sizeof(mark));
-		if (!i && seg->length >= 2 * SOFTIB_MARK_LEN)
-			memcpy((void *)(uintptr_t)seg->addr, mark,
-			       sizeof(mark));
 	}
 	spin_unlock(&port->poison_lock);
+	softib_mark_slot(slot);
+}
+
+/**
+ * softib_poison_again - a WR is posted anew without the user's knowledge
+ * @slot: the WR, still owned by the port
+ *
+ * Context: any.
+ */
+void softib_poison_again(struct softib_slot *slot)
+{
+	softib_mark_slot(slot);
+}
+
+/**
+ * softib_poison_begun - has anything arrived in a posted buffer?
+ * @slot: a WR, posted
+ *
+ * Return: true also if the check is off, so that nothing is known.
+ */
+bool softib_poison_begun(const struct softib_slot *slot)
+{
+	const struct softib_seg *seg = slot->seg;
+	u64 mark[2];
+
+	if (!slot->num_sge || !softib_checked(seg) ||
+	    seg->length < 2 * SOFTIB_MARK_LEN)
+		return true;
+	softib_mark(seg, mark);
+	return memcmp((void *)(uintptr_t)seg->addr, mark, sizeof(mark));
 }
 
 /**
@@ -125,7 +168,8 @@ void softib_poison_post(struct softib_rq *rq, struct softib_slot *slot)
 void softib_poison_check(struct softib_rq *rq, struct softib_slot *slot,
 			 u32 received, bool partial)
 {
-	bool seen = !partial;
+	/* A message overwrites the first mark before any other. */
+	bool seen = !partial || !softib_poison_begun(slot);
 	u32 end = 0;
 	int i;
 
@@ -177,24 +221,6 @@ void softib_poison_drop(struct softib_rq *rq, struct softib_slot *slot)
 		put_page(seg->page);
 		seg->page = NULL;
 	}
-}
-
-/**
- * softib_poison_begun - has anything arrived in a posted buffer?
- * @slot: a WR, posted
- *
- * Return: true also if the check is off, so that nothing is known.
- */
-bool softib_poison_begun(const struct softib_slot *slot)
-{
-	const struct softib_seg *seg = slot->seg;
-	u64 mark[2];
-
-	if (!slot->num_sge || !softib_checked(seg) ||
-	    seg->length < 2 * SOFTIB_MARK_LEN)
-		return true;
-	softib_mark(seg, mark);
-	return memcmp((void *)(uintptr_t)seg->addr, mark, sizeof(mark));
 }
 
 /**

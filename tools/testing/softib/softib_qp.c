@@ -27,20 +27,34 @@ static bool softib_is_mad_qp(enum ib_qp_type type)
 static int softib_sq_init(struct softib_sq *sq, unsigned int max_wr)
 {
 	spin_lock_init(&sq->lock);
+	sq->max_wr = max_t(unsigned int, max_wr, 1);
 	/* Room for WRs which are done but whose completions wait in the CQ. */
 	sq->size = roundup_pow_of_two(2 * max_wr + 2);
 	sq->ring = kvcalloc(sq->size, sizeof(*sq->ring), GFP_KERNEL);
 	return sq->ring ? 0 : -ENOMEM;
 }
 
-static void softib_sq_exit(struct softib_sq *sq)
+/**
+ * softib_sq_reset - forget the sends that are not done
+ * @sq: the queue of a QP that is in RESET and has no completions in its CQs
+ *
+ * Context: process; takes sq->lock.
+ */
+void softib_sq_reset(struct softib_sq *sq)
 {
+	spin_lock_irq(&sq->lock);
 	for (; sq->tail != sq->head; sq->tail++) {
 		struct softib_send *s = &sq->ring[sq->tail & (sq->size - 1)];
 
 		if (s->lah)
 			softib_lah_put(s->lah);
 	}
+	spin_unlock_irq(&sq->lock);
+}
+
+static void softib_sq_exit(struct softib_sq *sq)
+{
+	softib_sq_reset(sq);
 	kvfree(sq->ring);
 }
 
@@ -97,6 +111,8 @@ static int softib_check_init(struct softib_dev *sdev,
 	if (init->cap.max_send_sge > attr->max_send_sge ||
 	    init->cap.max_recv_sge > attr->max_recv_sge)
 		return -EINVAL;
+	if (softib_dead(sdev->port))
+		return -EIO;
 	return softib_fail(sdev->port, SOFTIB_K_fail_create_qp) ? -ENOMEM : 0;
 }
 
@@ -165,9 +181,11 @@ int softib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (ret)
 		return ret;
 	qp->init.cap = init->cap;
+	WRITE_ONCE(to_scq(init->recv_cq)->recvs, true);
 	mutex_lock(&sdev->qp_lock);
 	list_add_tail(&qp->node, &sdev->qps);
 	mutex_unlock(&sdev->qp_lock);
+	softib_part_add(qp);
 	softib_count(sdev->port, SOFTIB_C_qps, 1);
 	return 0;
 }
@@ -193,19 +211,36 @@ static int softib_destroy_lower(struct softib_qp *qp)
 	return ib_destroy_qp(qp->lower);
 }
 
+/* A destroy that the knobs single out takes long, or until it is let go. */
+static void softib_destroy_blocks(struct softib_port *port)
+{
+	s64 ms = softib_knob(port, SOFTIB_K_destroy_qp_ms);
+
+	if (!ms && !softib_knob(port, SOFTIB_K_destroy_qp_hold))
+		return;
+	if (!softib_take(port, SOFTIB_K_destroy_qp_n))
+		return;
+	softib_count(port, SOFTIB_C_destroys_held, 1);
+	schedule_timeout_uninterruptible(msecs_to_jiffies(ms));
+	wait_event(port->hold, !softib_knob(port, SOFTIB_K_destroy_qp_hold));
+	softib_count(port, SOFTIB_C_destroys_held, -1);
+}
+
 int softib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct softib_qp *qp = to_sqp(ibqp);
 	struct softib_dev *sdev = qp->sdev;
-	s64 ms = softib_knob(sdev->port, SOFTIB_K_destroy_qp_ms);
 	int ret;
 
 	softib_fw_cmd(sdev->port);
-	if (ms)
-		schedule_timeout_uninterruptible(msecs_to_jiffies(ms));
+	if (softib_fail(sdev->port, SOFTIB_K_fail_destroy_qp))
+		return -EIO;
+	if (qp->lower)
+		softib_destroy_blocks(sdev->port);
 	softib_event_destroy(qp);
 	if (qp->lower) {
 		softib_event_exit(qp);
+		softib_event_abandon(qp);
 		ret = softib_destroy_lower(qp);
 		if (ret) {
 			softib_event_stay(qp);
@@ -216,6 +251,7 @@ int softib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		softib_cq_purge(to_scq(ibqp->send_cq), qp);
 		softib_cq_purge(to_scq(ibqp->recv_cq), qp);
 	}
+	softib_part_del(qp);
 	mutex_lock(&sdev->qp_lock);
 	list_del(&qp->node);
 	mutex_unlock(&sdev->qp_lock);
@@ -235,20 +271,19 @@ static u32 softib_wr_length(const struct ib_send_wr *wr)
 	return n;
 }
 
-static void softib_build_ud(struct softib_qp *qp, const struct ib_send_wr *wr,
-			    struct ib_ud_wr *low, struct softib_send *s)
+static int softib_build_ud(struct softib_qp *qp, const struct ib_send_wr *wr,
+			   struct ib_ud_wr *low, struct softib_send *s)
 {
 	struct softib_dev *sdev = qp->sdev;
-	struct softib_ah *ah;
 	u32 qkey;
 
 	*low = *ud_wr(wr);
-	ah = to_sah(low->ah);
-	if (READ_ONCE(ah->lah->dead))
+	s->lah = softib_lah_of(to_spd(qp->ib.pd), low->ah);
+	if (!s->lah) {
 		softib_count(sdev->port, SOFTIB_C_ah_dead_sends, 1);
-	refcount_inc(&ah->lah->refs);
-	s->lah = ah->lah;
-	low->ah = ah->lah->lower;
+		return -EINVAL;
+	}
+	low->ah = s->lah->lower;
 	low->pkey_index = 0;
 	qkey = low->remote_qkey & BIT(31) ? qp->attr.qkey : low->remote_qkey;
 	low->remote_qkey = softib_wire_qkey(qkey, qp->pkey, true);
@@ -259,6 +294,7 @@ static void softib_build_ud(struct softib_qp *qp, const struct ib_send_wr *wr,
 	if (softib_wr_length(wr) >
 	    ib_mtu_enum_to_int(READ_ONCE(sdev->active_mtu)))
 		softib_count(sdev->port, SOFTIB_C_ud_too_long, 1);
+	return 0;
 }
 
 static int softib_build(struct softib_qp *qp, const struct ib_send_wr *wr,
@@ -272,9 +308,8 @@ static int softib_build(struct softib_qp *qp, const struct ib_send_wr *wr,
 	case IB_WR_SEND:
 	case IB_WR_SEND_WITH_IMM:
 		if (qp->ib.qp_type == IB_QPT_UD)
-			softib_build_ud(qp, wr, &low->ud, s);
-		else
-			low->wr = *wr;
+			return softib_build_ud(qp, wr, &low->ud, s);
+		low->wr = *wr;
 		return 0;
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_WRITE_WITH_IMM:
@@ -318,8 +353,11 @@ static int softib_post_batch(struct softib_qp *qp, const struct ib_send_wr **wr)
 		struct softib_send *s = &sq->ring[sq->head & (sq->size - 1)];
 
 		ret = -ENOMEM;
-		if (sq->head - sq->tail == sq->size ||
-		    softib_fail(qp->sdev->port, SOFTIB_K_fail_post_send))
+		if (sq->head - sq->tail >= sq->max_wr) {
+			softib_count(qp->sdev->port, SOFTIB_C_post_overrun, 1);
+			break;
+		}
+		if (softib_fail(qp->sdev->port, SOFTIB_K_fail_post_send))
 			break;
 		ret = softib_build(qp, next, &low[n], s);
 		if (ret)
@@ -353,6 +391,10 @@ int softib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 	if (!qp->lower)
 		return softib_mad_post_send(qp, wr, bad);
+	if (softib_dead(qp->sdev->port)) {
+		*bad = wr;
+		return -EIO;
+	}
 	spin_lock_irqsave(&qp->sq.lock, flags);
 	while (wr && !ret)
 		ret = softib_post_batch(qp, &wr);

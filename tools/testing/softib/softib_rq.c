@@ -36,6 +36,7 @@ int softib_rq_init(struct softib_rq *rq, struct softib_port *port,
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->free);
 	INIT_LIST_HEAD(&rq->posted);
+	INIT_LIST_HEAD(&rq->late);
 	INIT_LIST_HEAD(&rq->lost);
 	rq->slots = kvcalloc(rq->n_slots, sizeof(*rq->slots), GFP_KERNEL);
 	rq->segs = kvcalloc((size_t)rq->n_slots * rq->max_sge,
@@ -64,10 +65,33 @@ static void softib_rq_return(struct softib_rq *rq, struct list_head *list)
 {
 	struct softib_slot *slot;
 
+	lockdep_assert_held(&rq->lock);
 	list_for_each_entry(slot, list, node) {
 		softib_poison_check(rq, slot, 0, true);
 		softib_poison_drop(rq, slot);
+		slot->state = SOFTIB_SLOT_FREE;
 	}
+	list_splice_tail_init(list, &rq->free);
+}
+
+/**
+ * softib_rq_reset - all WRs go back to the user, without completions
+ * @rq: the queue of a QP that is in RESET and has none in its CQs
+ *
+ * Context: process; takes rq->lock.
+ */
+void softib_rq_reset(struct softib_rq *rq)
+{
+	unsigned int n;
+
+	spin_lock_irq(&rq->lock);
+	softib_rq_return(rq, &rq->posted);
+	softib_rq_return(rq, &rq->late);
+	softib_rq_return(rq, &rq->lost);
+	n = rq->outstanding;
+	rq->outstanding = 0;
+	spin_unlock_irq(&rq->lock);
+	softib_count(rq->port, softib_rq_gauge(rq), -(s64)n);
 }
 
 /**
@@ -80,10 +104,7 @@ void softib_rq_exit(struct softib_rq *rq)
 {
 	if (!rq->slots)
 		return;
-	softib_rq_return(rq, &rq->posted);
-	softib_rq_return(rq, &rq->lost);
-	softib_count(rq->port, softib_rq_gauge(rq),
-		     -(s64)rq->outstanding);
+	softib_rq_reset(rq);
 	kvfree(rq->slots);
 	kvfree(rq->segs);
 	rq->slots = NULL;
@@ -110,18 +131,21 @@ static void softib_slot_fill(struct softib_slot *slot,
  *
  * The port owns the buffers from here on.
  * Context: any.
- * Return: the slot, or NULL if the queue is full or the WR is too long.
+ * Return: the slot, or NULL if as many WRs are posted as the user had asked for,
+ * or if the WR has too many scatter entries.
  */
 struct softib_slot *softib_rq_post(struct softib_rq *rq,
 				   const struct ib_recv_wr *wr)
 {
-	struct softib_slot *slot;
+	struct softib_slot *slot = NULL;
 	unsigned long flags;
 
 	if (wr->num_sge > rq->max_sge)
 		return NULL;
 	spin_lock_irqsave(&rq->lock, flags);
-	slot = list_first_entry_or_null(&rq->free, struct softib_slot, node);
+	if (rq->outstanding < rq->max_wr)
+		slot = list_first_entry_or_null(&rq->free, struct softib_slot,
+						node);
 	if (slot) {
 		softib_slot_fill(slot, wr);
 		slot->state = SOFTIB_SLOT_POSTED;
@@ -132,6 +156,8 @@ struct softib_slot *softib_rq_post(struct softib_rq *rq,
 	spin_unlock_irqrestore(&rq->lock, flags);
 	if (slot)
 		softib_count(rq->port, softib_rq_gauge(rq), 1);
+	else
+		softib_count(rq->port, SOFTIB_C_post_overrun, 1);
 	return slot;
 }
 
@@ -148,9 +174,9 @@ void softib_rq_release(struct softib_rq *rq, struct softib_slot *slot,
 {
 	unsigned long flags;
 
+	spin_lock_irqsave(&rq->lock, flags);
 	if (!lost)
 		softib_poison_drop(rq, slot);
-	spin_lock_irqsave(&rq->lock, flags);
 	rq->outstanding--;
 	slot->state = lost ? SOFTIB_SLOT_LOST : SOFTIB_SLOT_FREE;
 	list_move_tail(&slot->node, lost ? &rq->lost : &rq->free);
@@ -158,6 +184,23 @@ void softib_rq_release(struct softib_rq *rq, struct softib_slot *slot,
 	softib_count(rq->port, softib_rq_gauge(rq), -1);
 	if (lost && rq->shared)
 		softib_count(rq->port, SOFTIB_C_srq_lost, 1);
+}
+
+/**
+ * softib_rq_late - a WR is done, but its user is told later
+ * @rq: the queue
+ * @slot: its slot, which is the port's until softib_rq_release()
+ *
+ * Context: any.
+ */
+void softib_rq_late(struct softib_rq *rq, struct softib_slot *slot)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&rq->lock, flags);
+	slot->state = SOFTIB_SLOT_LATE;
+	list_move_tail(&slot->node, &rq->late);
+	spin_unlock_irqrestore(&rq->lock, flags);
 }
 
 /**
@@ -227,6 +270,10 @@ static int softib_post_one(struct softib_rq *rq, struct ib_qp *lower_qp,
 	slot = softib_rq_post(rq, wr);
 	if (!slot)
 		return -ENOMEM;
+	if (lower_srq && softib_take(rq->port, SOFTIB_K_srq_lose)) {
+		softib_rq_release(rq, slot, true);
+		return 0;
+	}
 	low = *wr;
 	low.next = NULL;
 	low.wr_id = (slot - rq->slots) | SOFTIB_WR_RECV;
@@ -249,6 +296,8 @@ int softib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		*bad = wr;
 		if (ibqp->srq)
 			ret = -EINVAL;
+		else if (qp->lower && softib_dead(qp->sdev->port))
+			ret = -EIO;
 		else if (softib_fail(qp->sdev->port, SOFTIB_K_fail_post_recv))
 			ret = -ENOMEM;
 		else
@@ -265,7 +314,10 @@ int softib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 
 	for (; wr && !ret; wr = wr->next) {
 		*bad = wr;
-		if (softib_fail(srq->sdev->port, SOFTIB_K_fail_post_srq_recv))
+		if (softib_dead(srq->sdev->port))
+			ret = -EIO;
+		else if (softib_fail(srq->sdev->port,
+				     SOFTIB_K_fail_post_srq_recv))
 			ret = -ENOMEM;
 		else
 			ret = softib_post_one(&srq->rq, NULL, srq->lower, wr);
@@ -273,26 +325,41 @@ int softib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	return ret;
 }
 
-static void softib_limit_work(struct work_struct *work)
+static void softib_srq_event_work(struct work_struct *work)
 {
 	struct softib_srq *srq = container_of(work, struct softib_srq,
-					      limit_work);
+					      event_work);
+	unsigned long due = xchg(&srq->event_due, 0);
 	struct ib_event ev = {
 		.device = srq->ib.device,
 		.element.srq = &srq->ib,
-		.event = IB_EVENT_SRQ_LIMIT_REACHED,
 	};
+	int type;
 
-	if (srq->ib.event_handler)
+	if (!srq->ib.event_handler || softib_dead(srq->sdev->port))
+		return;
+	for_each_set_bit(type, &due, BITS_PER_LONG) {
+		ev.event = type;
 		srq->ib.event_handler(&ev, srq->ib.srq_context);
+	}
+}
+
+/**
+ * softib_srq_event - raise an event of an SRQ, from a workqueue
+ * @srq: the SRQ
+ * @type: the event
+ *
+ * Context: any, also under rxe's locks.
+ */
+void softib_srq_event(struct softib_srq *srq, enum ib_event_type type)
+{
+	set_bit(type, &srq->event_due);
+	queue_work(srq->sdev->wq, &srq->event_work);
 }
 
 static void softib_lower_srq_event(struct ib_event *ev, void *ctx)
 {
-	struct softib_srq *srq = ctx;
-
-	if (ev->event == IB_EVENT_SRQ_LIMIT_REACHED)
-		queue_work(srq->sdev->wq, &srq->limit_work);
+	softib_srq_event(ctx, ev->event);
 }
 
 int softib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
@@ -313,11 +380,13 @@ int softib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		return -EOPNOTSUPP;
 	if (init->attr.max_sge > ibsrq->device->attrs.max_srq_sge)
 		return -EINVAL;
+	if (softib_dead(sdev->port))
+		return -EIO;
 	if (softib_fail(sdev->port, SOFTIB_K_fail_create_srq))
 		return -ENOMEM;
 	softib_fw_cmd(sdev->port);
 	srq->sdev = sdev;
-	INIT_WORK(&srq->limit_work, softib_limit_work);
+	INIT_WORK(&srq->event_work, softib_srq_event_work);
 	ret = softib_rq_init(&srq->rq, sdev->port, init->attr.max_wr,
 			     init->attr.max_sge, true);
 	if (ret)
@@ -327,6 +396,9 @@ int softib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		softib_rq_exit(&srq->rq);
 		return PTR_ERR(srq->lower);
 	}
+	mutex_lock(&sdev->qp_lock);
+	list_add_tail(&srq->node, &sdev->srqs);
+	mutex_unlock(&sdev->qp_lock);
 	softib_count(sdev->port, SOFTIB_C_srqs, 1);
 	return 0;
 }
@@ -334,9 +406,13 @@ int softib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 int softib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		      enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
+	struct softib_port *port = to_ssrq(ibsrq)->sdev->port;
+
 	if (mask & ~IB_SRQ_LIMIT)
 		return -EOPNOTSUPP;
-	softib_fw_cmd(to_ssrq(ibsrq)->sdev->port);
+	softib_fw_cmd(port);
+	if (softib_dead(port) || softib_fail(port, SOFTIB_K_fail_modify_srq))
+		return -EIO;
 	return ib_modify_srq(to_ssrq(ibsrq)->lower, attr, mask);
 }
 
@@ -356,10 +432,15 @@ int softib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	int ret;
 
 	softib_fw_cmd(srq->sdev->port);
+	if (softib_fail(srq->sdev->port, SOFTIB_K_fail_destroy_srq))
+		return -EIO;
 	ret = ib_destroy_srq_user(srq->lower, NULL);
 	if (ret)
 		return ret;
-	cancel_work_sync(&srq->limit_work);
+	mutex_lock(&srq->sdev->qp_lock);
+	list_del(&srq->node);
+	mutex_unlock(&srq->sdev->qp_lock);
+	cancel_work_sync(&srq->event_work);
 	softib_rq_exit(&srq->rq);
 	softib_count(srq->sdev->port, SOFTIB_C_srqs, -1);
 	return 0;

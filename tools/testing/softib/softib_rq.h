@@ -23,15 +23,17 @@ struct softib_seg {
 enum softib_slot_state {
 	SOFTIB_SLOT_FREE,
 	SOFTIB_SLOT_POSTED,
+	SOFTIB_SLOT_LATE,		/* consumed, its completion is late */
 	SOFTIB_SLOT_LOST,		/* consumed, its completion was eaten */
 };
 
 /* Lower wr_ids of receives have this bit: rxe's flushes carry no opcode. */
 #define SOFTIB_WR_RECV		BIT_ULL(63)
+#define SOFTIB_MAX_SGE		32	/* rxe's limit */
 
 /* One posted receive WR; its index is in the lower wr_id. */
 struct softib_slot {
-	struct list_head node;		/* rq->free, rq->posted or rq->lost */
+	struct list_head node;		/* one of the lists of the rq */
 	u64 wr_id;
 	u8 state;
 	u8 num_sge;
@@ -44,7 +46,7 @@ struct softib_rq {
 	bool ud;
 	spinlock_t lock;		/* guards all below */
 	unsigned int n_slots, max_sge, max_wr, outstanding;
-	struct list_head free, posted, lost;
+	struct list_head free, posted, late, lost;
 	struct softib_slot *slots;
 	struct softib_seg *segs;
 };
@@ -53,10 +55,12 @@ struct softib_rq {
 int softib_rq_init(struct softib_rq *rq, struct softib_port *port,
 		   unsigned int max_wr, unsigned int max_sge, bool shared);
 void softib_rq_exit(struct softib_rq *rq);
+void softib_rq_reset(struct softib_rq *rq);
 struct softib_slot *softib_rq_post(struct softib_rq *rq,
 				   const struct ib_recv_wr *wr);
 void softib_rq_release(struct softib_rq *rq, struct softib_slot *slot,
 		       bool lost);
+void softib_rq_late(struct softib_rq *rq, struct softib_slot *slot);
 struct softib_slot *softib_rq_slot(struct softib_rq *rq, u64 lower_id);
 struct softib_slot *softib_rq_first(struct softib_rq *rq);
 void softib_rq_wr(struct softib_rq *rq, struct softib_slot *slot,
@@ -69,6 +73,8 @@ int softib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		      enum ib_srq_attr_mask mask, struct ib_udata *udata);
 int softib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int softib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+struct softib_srq;
+void softib_srq_event(struct softib_srq *srq, enum ib_event_type type);
 int softib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			 const struct ib_recv_wr **bad);
 
@@ -77,6 +83,7 @@ void softib_poison_post(struct softib_rq *rq, struct softib_slot *slot);
 void softib_poison_check(struct softib_rq *rq, struct softib_slot *slot,
 			 u32 received, bool partial);
 void softib_poison_drop(struct softib_rq *rq, struct softib_slot *slot);
+void softib_poison_again(struct softib_slot *slot);
 bool softib_poison_begun(const struct softib_slot *slot);
 bool softib_poison_holds(const struct softib_slot *slot, u32 bytes);
 

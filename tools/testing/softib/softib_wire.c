@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Cutting the wire: with the knob "link" at 0, no RoCE packet gets in or out,
- * so that peers see what they see when a cable is pulled or a host has died;
- * with "cut_after", after so many packets, in the middle of a message.
+ * The wire. With the knob "link" at 0, no RoCE packet gets in or out, so that
+ * peers see what they see when a cable is pulled or a host has died; with
+ * "cut_after", after so many packets, in the middle of a message. And packets
+ * of connections whose partition has changed are filtered, see softib_part.c.
  */
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
@@ -17,7 +18,8 @@
 
 #if IS_ENABLED(CONFIG_NETFILTER)
 
-static bool softib_is_roce(struct sk_buff *skb)
+/* The offset of a RoCE packet's base transport header, or 0. */
+static unsigned int softib_roce(struct sk_buff *skb)
 {
 	int off = skb_network_offset(skb);
 	struct ipv6hdr *ip6, ip6_buf;
@@ -25,10 +27,12 @@ static bool softib_is_roce(struct sk_buff *skb)
 
 	ip6 = skb_header_pointer(skb, off, sizeof(ip6_buf), &ip6_buf);
 	if (!ip6 || ip6->nexthdr != IPPROTO_UDP)
-		return false;
-	udp = skb_header_pointer(skb, off + sizeof(*ip6), sizeof(udp_buf),
-				 &udp_buf);
-	return udp && udp->dest == htons(ROCE_V2_UDP_DPORT);
+		return 0;
+	off += sizeof(*ip6);
+	udp = skb_header_pointer(skb, off, sizeof(udp_buf), &udp_buf);
+	if (!udp || udp->dest != htons(ROCE_V2_UDP_DPORT))
+		return 0;
+	return off + sizeof(*udp);
 }
 
 /* A knob turns the wire off at once, another after so many packets. */
@@ -36,7 +40,7 @@ static bool softib_wire_passes(struct softib_port *port)
 {
 	s64 left = softib_knob(port, SOFTIB_K_cut_after);
 
-	if (!softib_knob(port, SOFTIB_K_link))
+	if (!softib_knob(port, SOFTIB_K_link) || softib_dead(port))
 		return false;
 	while (left > 1) {
 		if (atomic64_try_cmpxchg(&port->knob[SOFTIB_K_cut_after],
@@ -51,38 +55,39 @@ static unsigned int softib_wire_hook(void *priv, struct sk_buff *skb,
 				     const struct nf_hook_state *state)
 {
 	struct softib_dev *sdev = priv;
+	unsigned int off;
 
 	if (state->in != sdev->ndev && state->out != sdev->ndev)
 		return NF_ACCEPT;
-	if (!softib_is_roce(skb) || softib_wire_passes(sdev->port))
+	off = softib_roce(skb);
+	if (!off)
 		return NF_ACCEPT;
-	softib_count(sdev->port, SOFTIB_C_link_drops, 1);
+	if (!softib_wire_passes(sdev->port)) {
+		softib_count(sdev->port, SOFTIB_C_link_drops, 1);
+	} else if (state->hook == NF_INET_LOCAL_OUT) {
+		softib_part_out(sdev, skb, off);
+		return NF_ACCEPT;
+	} else if (softib_part_in(sdev, skb, off)) {
+		return NF_ACCEPT;
+	}
 	kfree_skb(skb);
 	return NF_STOLEN;
 }
 
 /**
- * softib_wire_mend - let everything pass
+ * softib_wire_watch - begin to look at each packet
  * @sdev: the device
  *
  * Context: process, under port->plug_lock.
  */
-void softib_wire_mend(struct softib_dev *sdev)
-{
-	lockdep_assert_held(&sdev->port->plug_lock);
-	if (sdev->hooked)
-		nf_unregister_net_hooks(&init_net, sdev->hooks,
-					ARRAY_SIZE(sdev->hooks));
-	sdev->hooked = false;
-}
-
-static void softib_wire_hooks(struct softib_dev *sdev)
+void softib_wire_watch(struct softib_dev *sdev)
 {
 	static const unsigned int nums[] = {
 		NF_INET_PRE_ROUTING, NF_INET_LOCAL_OUT
 	};
 	int i;
 
+	lockdep_assert_held(&sdev->port->plug_lock);
 	for (i = 0; i < ARRAY_SIZE(nums); i++) {
 		sdev->hooks[i] = (struct nf_hook_ops) {
 			.hook = softib_wire_hook,
@@ -99,33 +104,30 @@ static void softib_wire_hooks(struct softib_dev *sdev)
 }
 
 /**
- * softib_wire_update - do what the knobs say
+ * softib_wire_leave - let everything pass
  * @sdev: the device
  *
  * Context: process, under port->plug_lock.
  */
-void softib_wire_update(struct softib_dev *sdev)
+void softib_wire_leave(struct softib_dev *sdev)
 {
-	bool watch = !softib_knob(sdev->port, SOFTIB_K_link) ||
-		     softib_knob(sdev->port, SOFTIB_K_cut_after);
-
-	if (!watch)
-		softib_wire_mend(sdev);
-	else if (!sdev->hooked)
-		softib_wire_hooks(sdev);
+	lockdep_assert_held(&sdev->port->plug_lock);
+	if (sdev->hooked)
+		nf_unregister_net_hooks(&init_net, sdev->hooks,
+					ARRAY_SIZE(sdev->hooks));
+	sdev->hooked = false;
 }
 
 #else
 
-void softib_wire_mend(struct softib_dev *sdev)
+void softib_wire_watch(struct softib_dev *sdev)
 {
+	pr_warn("%s: no netfilter: the wire cannot be cut\n",
+		sdev->port->name);
 }
 
-void softib_wire_update(struct softib_dev *sdev)
+void softib_wire_leave(struct softib_dev *sdev)
 {
-	if (!softib_knob(sdev->port, SOFTIB_K_link) ||
-	    softib_knob(sdev->port, SOFTIB_K_cut_after))
-		pr_warn_once("softib: no netfilter: the wire is not cut\n");
 }
 
 #endif

@@ -191,6 +191,82 @@ t_port_event() {
 	ping_until 20 "$A" "$IP_B"
 }
 
+# No carrier before the subnet administration has granted the broadcast group.
+t_join_first() {
+	local asked
+
+	in_a ip link set "$IFA" down
+	knob softib0 sa_drop -1
+	asked=$(counter softib0 sa_queries)
+	in_a ip link set "$IFA" up
+	expect 10 "the group is not asked for" counter_above softib0 sa_queries "$asked"
+	! until_true 1 has_carrier "$A" "$IFA" || fail "carrier without the group"
+	faults_clear
+	expect 40 "no carrier when the group was granted" has_carrier "$A" "$IFA"
+	addresses
+	ping_until 20 "$A" "$IP_B"
+}
+
+# counter_above DEVICE NAME VALUE
+counter_above() {
+	[ "$(counter "$1" "$2")" -gt "$3" ]
+}
+
+stat_above() {
+	[ "$(stat "$1" "$2" "$3")" -gt "$4" ]
+}
+
+# Multicast that we have sent ourselves is not received.
+t_own_multicast() {
+	local a b own
+
+	ping_until 20 "$A" "$IP_B"
+	a=$(stat "$A" "$IFA" rx_multicast)
+	b=$(stat "$B" "$IFB" rx_multicast)
+	own=$(stat "$A" "$IFA" rx_drop_own)
+	in_a python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(sys.argv[1]))
+s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+for i in range(30):
+    s.sendto(b"x", ("224.0.0.1", 9))
+' "$IP_A"
+	expect 10 "B hears nothing" stat_above "$B" "$IFB" rx_multicast $((b + 20))
+	[ $(($(stat "$A" "$IFA" rx_multicast) - a)) -lt 20 ] ||
+		fail "A hears what it has sent itself"
+	stat_above "$A" "$IFA" rx_drop_own "$own" || skip "the wire brings nothing back"
+}
+
+# Paths are given up while sends along them have not completed: an address handle
+# stays until they have.
+t_ah_in_flight() {
+	local i pid queries
+
+	modes datagram
+	ping_until 20 "$A" "$IP_B"
+	ip netns exec "$A" python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    try:
+        s.sendto(bytes(1000), (sys.argv[1], 9))
+    except OSError:
+        pass    # B says that nobody listens
+' "$IP_B" &
+	pid=$!
+	for ((i = 0; i < 10 * ITER; i++)); do
+		queries=$(stat "$A" "$IFA" path_queries)
+		event softib0 lid_change
+		expect 10 "the path is not asked for again" \
+			stat_above "$A" "$IFA" path_queries "$queries"
+	done
+	kill "$pid"
+	wait "$pid" || true
+	ping_until 20 "$A" "$IP_B"
+	port_clean
+}
+
 t_events() {
 	local e
 
@@ -223,10 +299,9 @@ t_down_up() {
 
 # The mode changes under traffic; the interface keeps working.
 t_mode_flip() {
-	local i pid
+	local i
 
-	in_a ping -q -i 0.05 -w "$((4 * SCALE))" "$IP_B" > /dev/null &
-	pid=$!
+	traffic "$A" "$IFA" -i 0.05 "$IP_B"
 	for ((i = 0; i < 3 * ITER; i++)); do
 		mode "$A" "$IFA" connected
 		mode "$B" "$IFB" connected
@@ -236,7 +311,7 @@ t_mode_flip() {
 		mode "$B" "$IFB" datagram
 		ping_until 20 "$B" "$IP_A"
 	done
-	pings_end "$pid"
+	traffic_answered
 	modes datagram
 	ping_both 1000
 }
@@ -277,4 +352,4 @@ t_reload() {
 
 run_cases rig ping_datagram tcp_datagram counters mode_strings ping_connected \
 	tcp_connected mixed child_sysfs child_rtnl child_foreign child_late_pkey \
-	port_event events down_up mode_flip unplug reload
+	port_event join_first own_multicast ah_in_flight events down_up mode_flip unplug reload

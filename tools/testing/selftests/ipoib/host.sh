@@ -143,20 +143,28 @@ host_same() {
 	[ "$(host_census)" = "$(cat /run/census)" ]
 }
 
+# host_diff: how the census differs; fails only if that cannot be told
+host_diff() {
+	host_census > /run/census.now
+	diff /run/census /run/census.now || [ $? -eq 1 ]
+}
+
 host_back() {
 	host_wait "$1" host_same || {
-		host_census | diff /run/census -
+		host_diff
 		cat $SOFTIB/softib0/qps
 		return 1
 	}
 }
 
+HOST_CLEAN='cq_overflow post_overrun ud_too_long ah_dead_sends poison_freed
+	poison_written poison_reposted'
+
 # host_clean: the port saw no buffer misused and no completion queue overrun
 host_clean() {
 	local c v rc=0
 
-	for c in cq_overflow ud_too_long ah_dead_sends poison_freed poison_written \
-		poison_reposted; do
+	for c in $HOST_CLEAN; do
 		v=$(softib_counter 0 "$c")
 		[ "${v:-0}" -eq 0 ] || {
 			echo "$c $v"

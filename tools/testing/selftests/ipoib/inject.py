@@ -8,8 +8,10 @@ inject.py ud --from NETDEV --to MAC --qpn N [--pkey P] [--qkey Q] [--count C]
     it. --length counts octets of payload; the first four are the IPoIB header.
 
 inject.py req --umad DEV --slid L --dlid L --sgid G --dgid G --qpn N
-              [--service-id S] [--pkey P] [--private HEX] [--transport rc|uc]
-    sends a CM REQ; the answer goes to the kernel's CM, which knows nothing of it.
+              [--service-id S] [--pkey P] [--pkey-index I] [--private HEX]
+              [--transport rc|uc]
+    sends a CM REQ for a path with P_Key P, itself in the partition at index I;
+    the answer goes to the kernel's CM, which knows nothing of it.
 """
 import argparse
 import fcntl
@@ -130,7 +132,7 @@ def send_req(args):
     fcntl.ioctl(fd, UMAD_REGISTER_AGENT2, agent)
     head = struct.pack('=5I', struct.unpack_from('=I', agent)[0], 0, 0, 0, 64 + 256)
     head += struct.pack('!IIHBBBBBB', 1, 0x80010000, args.dlid, 0, 0, 0, 0, 64, 0)
-    head += bytes(16) + bytes(4) + bytes(8)
+    head += bytes(16) + bytes(4) + struct.pack('=H6x', args.pkey_index)
     assert len(head) == 64, len(head)
     for _ in range(args.count):
         # each with a transaction ID of its own, else it is a duplicate
@@ -158,6 +160,7 @@ def main():
     req.add_argument('--sgid', required=True)
     req.add_argument('--dgid', required=True)
     req.add_argument('--service-id', type=number)
+    req.add_argument('--pkey-index', type=number, default=0)
     req.add_argument('--private', default='')
     req.add_argument('--transport', choices=('rc', 'uc', 'rd'), default='rc')
     for p in (ud, req):

@@ -26,6 +26,24 @@ says_no() {
 		'printf "%s" "$2" > "/sys/class/net/$1"' sh "$IFA/$1" "$2"
 }
 
+# netlink_mode NUMBER: ask for a mode of A's interface, past the checks of ip(8)
+netlink_mode() {
+	in_a python3 - "$IFA" "$1" <<-'PY'
+		import socket, struct, sys
+		LINKINFO, KIND, DATA, MODE = 18, 1, 2, 2
+		def attr(kind, data):
+		    return struct.pack('=HH', 4 + len(data), kind) + data + bytes(-len(data) % 4)
+		index, mode = socket.if_nametoindex(sys.argv[1]), int(sys.argv[2])
+		body = struct.pack('=BxHiII', 0, 0, index, 0, 0) + attr(LINKINFO, attr(
+		    KIND, b'ipoib\0') + attr(DATA, attr(MODE, struct.pack('=H', mode))))
+		s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+		# RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK
+		s.send(struct.pack('=IHHII', 16 + len(body), 16, 5, 1, 0) + body)
+		error, = struct.unpack_from('=i', s.recv(4096), 16)
+		sys.exit(error != 0)
+	PY
+}
+
 t_mode_strings() {
 	local word
 
@@ -36,6 +54,10 @@ t_mode_strings() {
 		[ "$(mode_of "$A" "$IFA")" = datagram ] || fail "'$word' changed the mode"
 	done
 	refused ip -n "$A" link set dev "$IFA" type ipoib mode 2
+	netlink_mode 1 || fail "rtnetlink refuses connected mode"
+	netlink_mode 0 || fail "rtnetlink refuses datagram mode"
+	refused netlink_mode 2
+	refused netlink_mode 65535
 	ping_until 10 "$A" "$IP_B"
 }
 
@@ -71,6 +93,10 @@ t_pkeys() {
 	in_a sh -c "echo 0x8001 > /sys/class/net/$IFA/create_child"
 	says_no create_child 0x8001
 	says_no create_child 0x0001
+	# whatever its name
+	in_a ip link set "$IFA.8001" name other
+	says_no create_child 0x8001
+	in_a ip link set other name "$IFA.8001"
 	for word in 0 0x8000; do
 		refused in_a ip link add link "$IFA" name bad type ipoib pkey "$word"
 	done
@@ -165,6 +191,20 @@ t_ud_flood() {
 
 # What the other side sends that our own transmit path must not pass on.
 t_transmit_garbage() {
+	counted tx_drop_proto 1 in_a python3 - "$IFA" <<-'PY'
+		import socket, sys
+		s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+		s.bind((sys.argv[1], 0))
+		# somebody's address, a type that is not ours
+		s.send(b'\x00\x00\x01\x23\xfe\x80' + bytes(6) + b'\x01' * 8 + b'\x12\x34\0\0' + b'x' * 40)
+	PY
+	counted tx_drop_header 1 in_a python3 - "$IFA" <<-'PY'
+		import socket, sys
+		s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+		s.bind((sys.argv[1], 0))
+		# QPN 0, and a type that is ours
+		s.send(b'\x00\x00\x00\x00\xfe\x80' + bytes(6) + b'\x01' * 8 + b'\x08\x00\0\0' + b'x' * 40)
+	PY
 	in_a python3 - "$IFA" <<-'PY'
 		import socket, sys
 		s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -243,6 +283,18 @@ t_req_foreign_pkey() {
 		fail "a REQ with an unknown P_Key was accepted"
 }
 
+# ... and so must the P_Key with which it came
+t_req_bth_pkey() {
+	local before
+
+	pkey 3 0x8123
+	before=$(stat "$A" "$IFA" cm_rx_accepted)
+	counted cm_rx_rejected 1 req --pkey-index 3 --private "$(private 0x123 65524)"
+	[ "$(stat "$A" "$IFA" cm_rx_accepted)" -eq "$before" ] ||
+		fail "a REQ from another partition was accepted"
+	pkey 3 0
+}
+
 t_req_transport() {
 	counted cm_rx_rejected 1 req --transport uc --private "$(private 0x123 65524)"
 }
@@ -267,7 +319,7 @@ t_req_flood() {
 # A REQ while the interface is down is rejected, and up makes it work again.
 t_req_down() {
 	in_a ip link set "$IFA" down
-	req --private "$(private 0x123 65524)"
+	counted cm_rx_rejected 1 req --private "$(private 0x123 65524)"
 	expect 10 "a QP on an interface that is down" sh -c \
 		"! grep -q ' type 2 ' $SOFTIB/softib0/qps"
 	addresses
@@ -311,5 +363,5 @@ t_unload() {
 
 run_cases rig mode_strings mtu pkeys foreign_parent ud_control ud_runts \
 	ud_unknown_types ud_flood transmit_garbage req_control req_bad_private \
-	req_foreign_pkey req_transport req_flood req_down req_leaving \
+	req_foreign_pkey req_bth_pkey req_transport req_flood req_down req_leaving \
 	unload

@@ -193,6 +193,28 @@ t_debugfs() {
 	ping_until 20 "$A" "$IP_B"
 }
 
+# Packets for an address whose path is not known yet wait, but not all of them.
+t_resolve_queue() {
+	local before hidden
+
+	hidden=$(in_b cat "/sys/class/net/$IFB/address")
+	hidden=${hidden%:*:*}:12:34
+	in_a ip neigh replace 10.9.0.77 lladdr "$hidden" dev "$IFA" nud permanent
+	knob softib0 sa_drop -1
+	before=$(stat "$A" "$IFA" tx_drop_queue)
+	in_a python3 -c '
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(100):
+    s.sendto(bytes(100), ("10.9.0.77", 9))
+'
+	[ $(($(stat "$A" "$IFA" tx_drop_queue) - before)) -ge 50 ] ||
+		fail "all of 100 packets wait"
+	faults_clear
+	in_a ip neigh del 10.9.0.77 dev "$IFA"
+	ping_until 20 "$A" "$IP_B"
+}
+
 # Writers of attributes and the end of a child do not wait for each other.
 t_races() {
 	local i writers=()
@@ -203,7 +225,8 @@ t_races() {
 		in_a sh -c 'while echo connected > /sys/class/net/ca/mode &&
 			echo datagram > /sys/class/net/ca/mode; do :; done' 2> /dev/null &
 		writers+=($!)
-		sleep 0.3
+		expect 10 "the writer does not write" \
+			ip netns exec "$A" grep -q connected /sys/class/net/ca/mode
 		in_a ip link del ca
 	done
 	wait "${writers[@]}"
@@ -239,4 +262,4 @@ t_unload() {
 }
 
 run_cases rig attributes rtnl_children follow mtu_memory address ethtool \
-	debugfs races netns unload
+	debugfs resolve_queue races netns unload
