@@ -605,7 +605,8 @@ static void ipoib_cm_ring_renew(struct ipoib_port *port)
 	old = ipoib_cm_ring_current(cm);
 	if (!old)
 		return;
-	if (READ_ONCE(cm->closing) || !READ_ONCE(old->suspect) ||
+	if (READ_ONCE(cm->closing) || READ_ONCE(cm->dead) ||
+	    !READ_ONCE(old->suspect) ||
 	    atomic_read(&cm->nrings) >= IPOIB_CM_RINGS_MAX)
 		goto put_old;
 	ring = ipoib_cm_ring_create_srq(port);

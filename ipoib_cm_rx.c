@@ -457,6 +457,9 @@ int ipoib_cm_rx_handler(struct ib_cm_id *id, const struct ib_cm_event *event)
 	switch (event->event) {
 	case IB_CM_REQ_RECEIVED:
 		return ipoib_cm_req_received(id, event);
+	case IB_CM_SIDR_REQ_RECEIVED:
+		/* Ours is no service for SIDR; the CM forgets the id if refused. */
+		return -EINVAL;
 	case IB_CM_RTU_RECEIVED:
 	case IB_CM_USER_ESTABLISHED:
 		ipoib_cm_rx_live(rx, false);

@@ -79,13 +79,12 @@ static int ipoib_get_coalesce(struct net_device *dev,
 static int ipoib_set_moderation(struct ipoib_netdev *priv, u16 frames,
 				u16 usecs)
 {
-	struct ib_cq *cm_cq = priv->port->cm.recv_cq;
 	int err;
 
 	err = rdma_set_cq_moderation(priv->ud.recv_cq, frames, usecs);
-	if (err || ipoib_is_child(priv) || !cm_cq)
+	if (err || ipoib_is_child(priv) || !ipoib_cm_capable(priv))
 		return err;
-	err = rdma_set_cq_moderation(cm_cq, frames, usecs);
+	err = rdma_set_cq_moderation(priv->port->cm.recv_cq, frames, usecs);
 	if (err)
 		rdma_set_cq_moderation(priv->ud.recv_cq,
 				       priv->ud.coalesce.frames,

@@ -81,13 +81,16 @@ void ipoib_port_put(struct ipoib_port *port)
 static int ipoib_port_query(struct ipoib_port *port)
 {
 	struct ib_port_attr attr;
-	int err;
+	int err, mtu;
 
 	err = ib_query_port(port->ca, port->num, &attr);
 	if (err)
 		return err;
-	port->max_mtu = ib_mtu_enum_to_int(attr.max_mtu);
-	return port->max_mtu < IPOIB_MIN_MTU ? -EINVAL : 0;
+	mtu = ib_mtu_enum_to_int(attr.max_mtu);
+	if (mtu < (int)IPOIB_MIN_MTU)
+		return -EINVAL;
+	port->max_mtu = mtu;
+	return 0;
 }
 
 static struct ipoib_port *ipoib_port_create(struct ib_device *ca, u32 num)

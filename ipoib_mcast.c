@@ -296,16 +296,20 @@ static bool ipoib_mcast_is_foreign(struct ipoib_netdev *priv,
 				       &rec);
 }
 
-static void ipoib_mcast_want(struct ipoib_netdev *priv, union ib_gid *mgid)
+/* The kernel listens to a group. Return: false without memory for it. */
+static bool ipoib_mcast_want(struct ipoib_netdev *priv, union ib_gid *mgid)
 {
 	struct ipoib_mcast *mcast = &priv->mcast;
 	struct ipoib_mcast_group *group;
 	bool foreign = ipoib_mcast_is_foreign(priv, mgid);
+	bool done = true;
 
 	spin_lock_bh(&mcast->lock);
 	group = rhashtable_lookup_fast(&mcast->hash, mgid, ipoib_mcast_params);
-	if (!group && !foreign && mcast->running)
+	if (!group && !foreign && mcast->running) {
 		group = ipoib_mcast_make(priv, mgid, false);
+		done = group;
+	}
 	if (!group)
 		goto out;
 	/* A membership that was found may be our own, of a sender. */
@@ -323,6 +327,7 @@ static void ipoib_mcast_want(struct ipoib_netdev *priv, union ib_gid *mgid)
 	}
 out:
 	spin_unlock_bh(&mcast->lock);
+	return done;
 }
 
 /* Leave the groups that the kernel listens to no more. */
@@ -349,7 +354,8 @@ static void ipoib_mcast_sweep(struct ipoib_netdev *priv)
 static void ipoib_mcast_restart_work(struct work_struct *work)
 {
 	struct ipoib_netdev *priv = container_of(work, struct ipoib_netdev,
-						 mcast.restart_work);
+						 mcast.restart_work.work);
+	bool whole = true;
 	union ib_gid *mgids;
 	int n, i;
 
@@ -358,15 +364,20 @@ static void ipoib_mcast_restart_work(struct work_struct *work)
 	} while (n == -EAGAIN);
 	if (n < 0) {
 		ipoib_warn(priv, "no memory to follow the multicast list\n");
-		return;
+		goto again;
 	}
 	for (i = 0; i < n; i++)
-		ipoib_mcast_want(priv, &mgids[i]);
+		whole &= ipoib_mcast_want(priv, &mgids[i]);
 	kvfree(mgids);
 	ipoib_mcast_sweep(priv);
 	spin_lock_bh(&priv->mcast.lock);
 	ipoib_mcast_kick(priv, 0);
 	spin_unlock_bh(&priv->mcast.lock);
+	if (whole)
+		return;
+again:
+	if (READ_ONCE(priv->mcast.running))
+		queue_delayed_work(priv->wq, &priv->mcast.restart_work, HZ);
 }
 
 /**
@@ -378,7 +389,7 @@ static void ipoib_mcast_restart_work(struct work_struct *work)
 void ipoib_mcast_set_rx_mode(struct ipoib_netdev *priv)
 {
 	if (READ_ONCE(priv->mcast.running))
-		queue_work(priv->wq, &priv->mcast.restart_work);
+		mod_delayed_work(priv->wq, &priv->mcast.restart_work, 0);
 }
 
 /**
@@ -416,7 +427,7 @@ int ipoib_mcast_init(struct ipoib_netdev *priv)
 	INIT_LIST_HEAD(&mcast->groups);
 	INIT_LIST_HEAD(&mcast->todo);
 	INIT_DELAYED_WORK(&mcast->join_work, ipoib_mcast_join_work);
-	INIT_WORK(&mcast->restart_work, ipoib_mcast_restart_work);
+	INIT_DELAYED_WORK(&mcast->restart_work, ipoib_mcast_restart_work);
 	return rhashtable_init(&mcast->hash, &ipoib_mcast_params);
 }
 
@@ -444,7 +455,7 @@ void ipoib_mcast_start(struct ipoib_netdev *priv)
 	mcast->running = true;
 	ipoib_mcast_kick(priv, 0);
 	spin_unlock_bh(&mcast->lock);
-	queue_work(priv->wq, &mcast->restart_work);
+	mod_delayed_work(priv->wq, &mcast->restart_work, 0);
 }
 
 /**
@@ -462,7 +473,7 @@ void ipoib_mcast_stop(struct ipoib_netdev *priv)
 	spin_lock_bh(&mcast->lock);
 	mcast->running = false;
 	spin_unlock_bh(&mcast->lock);
-	cancel_work_sync(&mcast->restart_work);
+	cancel_delayed_work_sync(&mcast->restart_work);
 	cancel_delayed_work_sync(&mcast->join_work);
 	clear_bit(IPOIB_F_LINK, &priv->flags);
 

@@ -100,7 +100,7 @@ struct ipoib_mcast {
 	struct ib_sa_mcmember_rec link;
 	bool link_known;
 	struct delayed_work join_work;
-	struct work_struct restart_work;
+	struct delayed_work restart_work;
 	bool running;
 };
 

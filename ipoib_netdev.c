@@ -305,8 +305,9 @@ static void ipoib_down(struct ipoib_netdev *priv)
 	clear_bit(IPOIB_F_OPEN, &priv->flags);
 	netif_tx_disable(priv->dev);
 	netif_carrier_off(priv->dev);
-	ipoib_cm_stop(priv);
+	/* Neighbours first: they hold connections, which would go meanwhile. */
 	ipoib_neigh_stop(priv);
+	ipoib_cm_stop(priv);
 	ipoib_mcast_stop(priv);
 	ipoib_path_flush(priv);
 	ipoib_ud_stop(priv);

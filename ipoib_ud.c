@@ -410,7 +410,7 @@ void ipoib_ud_send(struct ipoib_netdev *priv, struct sk_buff *skb,
 		return ipoib_ud_tx_drop(priv, skb, IPOIB_STAT_tx_drop_down);
 	/* The queue is stopped before: only a wake-up by others gets here. */
 	if (unlikely(ipoib_ud_tx_is_full(ud))) {
-		netif_stop_queue(priv->dev);
+		ipoib_ud_tx_check_full(priv);
 		return ipoib_ud_tx_drop(priv, skb, IPOIB_STAT_tx_drop_queue);
 	}
 	if (skb_is_gso(skb))
@@ -622,8 +622,9 @@ void ipoib_ud_stop(struct ipoib_netdev *priv)
 	napi_disable(&ud->recv_napi);
 	cancel_delayed_work_sync(&ud->refill_work);
 
-	err = ipoib_qp_to_reset(priv);
-	if (err)
+	/* A dead HCA gives the buffers back when the QP is destroyed. */
+	err = READ_ONCE(priv->port->dead) ? -EIO : ipoib_qp_to_reset(priv);
+	if (err && !READ_ONCE(priv->port->dead))
 		ipoib_warn(priv, "datagram QP not reset: %d\n", err);
 	ud->stuck = err;
 	if (!err || ipoib_ud_is_drained(ud))
