@@ -74,6 +74,10 @@ selftest:
 check:
 	@tools/testing/checks/run.sh
 
+# The driver's sources under KUnit, on the debug kernel
+kunit:
+	@tools/testing/suite.sh --kernel debug kunit
+
 # The drain engine in a model world, and whether defects in it are seen
 explore mutate:
 	@$(MAKE) -s -C tools/testing/model $@
@@ -103,7 +107,9 @@ help:
 	@echo 'Try and test (as root; fetches kernels and makes guests, host left clean):'
 	@echo '  demo          two guests talk, one dies, its connection is drained; DRIVER=stock'
 	@echo '  test          everything, on three kernels'
-	@echo '  selftest      one kernel: KERNEL=6.12 DRIVER=ours TESTS="basic.sh"'
+	@echo '  selftest      one kernel: KERNEL=6.12 DRIVER=ours TESTS="basic.sh"; KERNEL=debug'
+	@echo '                has KASAN, lockdep and kmemleak (its first build takes long)'
+	@echo '  kunit         unit tests of the driver, on the debug kernel'
 	@echo '  explore       every state of the drain engine, in user space (no root)'
 	@echo '  mutate        are defects of the drain engine seen by that? (no root)'
 	@echo '  guards        are broken rules of the driver seen by the cases? (long)'
@@ -112,4 +118,4 @@ help:
 	@echo 'Variables: KDIR KVER INSTALL_MOD_PATH DESTDIR ITER DRIVER KERNEL TESTS GUARDS'
 
 .PHONY: all debug kdir install uninstall dkms-install demo test selftest check \
-	explore mutate guards stats clean help
+	kunit explore mutate guards stats clean help

@@ -5,7 +5,8 @@
 #
 #   suite.sh                              everything (make test)
 #   suite.sh --kernel K --driver D [TEST...]   one kernel, ours or stock; TEST is
-#                                         a file name of selftests/ipoib
+#                                         a file name of selftests/ipoib, or
+#                                         kunit (debug kernel); K may be debug
 #   suite.sh --list                       the jobs of everything
 #
 #   JOBS   guests or pairs of guests at a time (default 2; a guest has 2 CPUs)
@@ -126,6 +127,7 @@ jobs_all() {
 	if [ -e tools/testing/model/Makefile ]; then
 		echo "model make -s -C tools/testing/model explore ARGS=--quick"
 	fi
+	echo "kunit tools/testing/kunit/run.sh --cached"
 	echo "check tools/testing/checks/run.sh"
 }
 
@@ -137,6 +139,7 @@ jobs_one() {
 	*) set -- "${OURS[@]}" "${OURS_ONCE[@]}" ;;
 	esac
 	for t; do
+		[ "$t$kernel" != kunitdebug ] || echo "kunit tools/testing/kunit/run.sh"
 		[ -e "$TESTS/$t" ] || continue
 		case " ${PAIRS[*]} " in
 		*" $t "*) echo "pair-$kernel-${t%.sh} $TESTS/$t $kernel" ;;
@@ -210,7 +213,8 @@ follow() {
 	while IFS= read -r line; do
 		printf '%s\n' "$line" >&3
 		case $line in
-		*"ok "[0-9]*) say "[$1] ${line#"${line%%[! ]*}"}" ;;
+		# of subtests only those that fail
+		"ok "[0-9]* | *"not ok "[0-9]*) say "[$1] ${line#"${line%%[! ]*}"}" ;;
 		\#* | *" #"*) [ -z "${VERBOSE:-}" ] || say "[$1] $line" ;;
 		esac
 	done 3> "$results/$1.ktap"
