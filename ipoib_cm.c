@@ -92,7 +92,8 @@ static bool ipoib_cm_set_limits(struct ipoib_port *port)
 	else
 		cm->recv_credits = min(max_cqe - spare, cm->srq_depth *
 				       max(ipoib_max_nonsrq_conn_qp, 1u));
-	cm->send_credits = min(max_cqe, IPOIB_CM_SEND_CQE) - IPOIB_CM_CQ_SLACK;
+	atomic_set(&cm->send_credits,
+		   min(max_cqe, IPOIB_CM_SEND_CQE) - IPOIB_CM_CQ_SLACK);
 	cm->has_srq = srq;
 	return true;
 }
@@ -117,7 +118,7 @@ static int ipoib_cm_create_cqs(struct ipoib_port *port)
 	cm->recv_cq = ipoib_cm_create_cq(port, cqe, &cm->recv_napi, 0);
 	if (IS_ERR(cm->recv_cq))
 		return PTR_ERR(cm->recv_cq);
-	cm->send_cq = ipoib_cm_create_cq(port, cm->send_credits +
+	cm->send_cq = ipoib_cm_create_cq(port, atomic_read(&cm->send_credits) +
 					 IPOIB_CM_CQ_SLACK, &cm->send_napi, 1);
 	if (IS_ERR(cm->send_cq)) {
 		ib_destroy_cq(cm->recv_cq);
@@ -611,7 +612,7 @@ static void ipoib_cm_port_show(struct ipoib_port *port, struct seq_file *m)
 	seq_printf(m, "port %s strategy %s rx %u tx %u kept %u send_credits %u recv_credits %u\n",
 		   cm->name,
 		   ipoib_drain_strategy_names[ipoib_drain_strategy(&cm->drain)],
-		   cm->nrx, cm->ntx, cm->nkept, cm->send_credits,
+		   cm->nrx, cm->ntx, cm->nkept, atomic_read(&cm->send_credits),
 		   cm->recv_credits);
 	rcu_read_lock();
 	xa_for_each(&cm->rings, id, ring)

@@ -86,7 +86,7 @@ struct ipoib_cm_flood {
  * @npins: references to this module for them: the HCA calls their handlers
  * @refused: the last QP could not be destroyed, for all tries; lockless
  * @recv_credits: entries of @recv_cq that no own ring has reserved
- * @send_credits: entries of @send_cq that no active connection has reserved
+ * @send_credits: entries of @send_cq that no send has taken; lockless
  * @send_debt: entries that a destroyed QP may still occupy; they become
  *	credits when the CQ has been seen empty
  * @next_tx: upper half of the cookies of the next active connection
@@ -133,7 +133,7 @@ struct ipoib_cm_port {
 	unsigned int npins;
 	bool refused;
 	u32 recv_credits;
-	u32 send_credits;
+	atomic_t send_credits;
 	u32 send_debt;
 	u32 next_tx;
 	struct rhashtable qps;

@@ -42,6 +42,7 @@ void ipoib_cm_rx_poke(struct ipoib_cm_port *cm);
 
 /* ipoib_cm_tx.c: sends and their completions */
 int ipoib_cm_tx_napi(struct napi_struct *napi, int budget);
+bool ipoib_cm_tx_take_credit(struct ipoib_cm_tx *tx);
 bool ipoib_cm_tx_post_marker(struct ipoib_cm_tx *tx);
 bool ipoib_cm_tx_drained(struct ipoib_cm_tx *tx);
 void ipoib_cm_tx_discard(struct ipoib_cm_tx *tx);

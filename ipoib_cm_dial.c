@@ -262,18 +262,14 @@ static int ipoib_cm_tx_handler(struct ib_cm_id *id,
  * Connecting
  */
 
+/* An entry of the send CQ for the flush marker, which must find one at any time. */
 static bool ipoib_cm_tx_reserve(struct ipoib_cm_tx *tx)
 {
-	struct ipoib_cm_port *cm = &tx->conn.port->cm;
 	bool ok;
 
-	spin_lock_bh(&cm->lock);
-	ok = tx->credits || cm->send_credits >= tx->size;
-	if (ok && !tx->credits) {
-		cm->send_credits -= tx->size;
-		tx->credits = tx->size;
-	}
-	spin_unlock_bh(&cm->lock);
+	spin_lock_bh(&tx->lock);
+	ok = tx->credits || ipoib_cm_tx_take_credit(tx);
+	spin_unlock_bh(&tx->lock);
 	return ok;
 }
 

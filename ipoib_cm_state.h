@@ -175,7 +175,8 @@ struct ipoib_cm_tx_req;
  * @size: slots of @ring, a power of two; one is kept for the flush marker
  * @ring: sends in flight, NULL until the worker made it
  * @head: @tail: sequence numbers of the next send and of the oldest in flight
- * @credits: entries of the send CQ that are reserved for it
+ * @credits: entries of the send CQ that it holds: one for each packet in flight,
+ *	and one for the flush marker from the time that it has a QP
  * @stopped: it stopped the interface's transmit queue
  * @progress: jiffies of the last completed send
  * @deadline: jiffies at which the wait for the flush marker ends

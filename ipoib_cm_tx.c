@@ -136,6 +136,31 @@ static void ipoib_cm_tx_hold(struct ipoib_netdev *priv, struct ipoib_cm_tx *tx)
 			 IPOIB_CM_STALL);
 }
 
+/**
+ * ipoib_cm_tx_take_credit() - take an entry of the send CQ
+ * @tx: the connection that will hold it
+ *
+ * All connections of a port share the CQ, which must not overflow.
+ *
+ * Context: any but hard interrupt; the connection's lock is held.
+ * Return: true if there was one.
+ */
+bool ipoib_cm_tx_take_credit(struct ipoib_cm_tx *tx)
+{
+	lockdep_assert_held(&tx->lock);
+	if (atomic_dec_if_positive(&tx->conn.port->cm.send_credits) < 0)
+		return false;
+	tx->credits++;
+	return true;
+}
+
+static void ipoib_cm_tx_give_credit(struct ipoib_cm_tx *tx)
+{
+	lockdep_assert_held(&tx->lock);
+	tx->credits--;
+	atomic_inc(&tx->conn.port->cm.send_credits);
+}
+
 /*
  * Post one mapped packet.
  * Return: 0, or the counter of the reason why it was not posted.
@@ -156,12 +181,16 @@ static int ipoib_cm_tx_post(struct ipoib_netdev *priv, struct ipoib_cm_tx *tx,
 		return IPOIB_STAT_tx_drop_path;
 	if (ipoib_cm_tx_full(tx))
 		return IPOIB_STAT_tx_drop_stalled;
+	if (unlikely(!ipoib_cm_tx_take_credit(tx)))
+		return IPOIB_STAT_tx_drop_cq;
 	if (tx->head == tx->tail)
 		tx->progress = jiffies;
 	wr.wr_id = ipoib_cm_tx_cookie(tx, tx->head);
 	*ipoib_cm_tx_slot(tx, tx->head) = *req;
-	if (unlikely(ib_post_send(tx->conn.qp, &wr, &bad)))
+	if (unlikely(ib_post_send(tx->conn.qp, &wr, &bad))) {
+		ipoib_cm_tx_give_credit(tx);
 		return IPOIB_STAT_tx_error_post;
+	}
 	tx->head++;
 	if (ipoib_cm_tx_full(tx))
 		ipoib_cm_tx_hold(priv, tx);
@@ -255,8 +284,11 @@ bool ipoib_cm_tx_drained(struct ipoib_cm_tx *tx)
 	return drained;
 }
 
-/* Take the oldest send out of the ring, if it is not younger than @seq. */
-static bool ipoib_cm_tx_pop(struct ipoib_cm_tx *tx, u32 seq,
+/*
+ * Take the oldest send out of the ring, if it is not younger than @seq. One that
+ * has @completed leaves its entry of the CQ to others; the marker's stays.
+ */
+static bool ipoib_cm_tx_pop(struct ipoib_cm_tx *tx, u32 seq, bool completed,
 			    struct ipoib_cm_tx_req *req)
 {
 	bool found;
@@ -266,6 +298,8 @@ static bool ipoib_cm_tx_pop(struct ipoib_cm_tx *tx, u32 seq,
 	if (found) {
 		*req = *ipoib_cm_tx_slot(tx, tx->tail);
 		tx->tail++;
+		if (completed && req->skb)
+			ipoib_cm_tx_give_credit(tx);
 	}
 	spin_unlock_bh(&tx->lock);
 	return found;
@@ -286,17 +320,17 @@ void ipoib_cm_tx_discard(struct ipoib_cm_tx *tx)
 	struct ipoib_cm_tx_req req;
 	u32 n = 0;
 
-	while (ipoib_cm_tx_pop(tx, tx->head - 1, &req)) {
+	while (ipoib_cm_tx_pop(tx, tx->head - 1, false, &req)) {
 		n++;
 		if (!req.skb)
 			continue;
 		ipoib_cm_unmap(tx->conn.port->ca, &req);
 		dev_kfree_skb_any(req.skb);
 	}
-	spin_lock_bh(&cm->lock);
-	cm->send_credits += tx->credits - n;
-	cm->send_debt += n;
+	atomic_add(tx->credits - n, &cm->send_credits);
 	tx->credits = 0;
+	spin_lock_bh(&cm->lock);
+	cm->send_debt += n;
 	spin_unlock_bh(&cm->lock);
 	if (!n)
 		return;
@@ -370,7 +404,7 @@ static void ipoib_cm_tx_done(struct ipoib_cm_tx *tx, const struct ib_wc *wc,
 	struct ipoib_cm_tx_req req;
 	bool wake, drained;
 
-	while (ipoib_cm_tx_pop(tx, lower_32_bits(wc->wr_id), &req)) {
+	while (ipoib_cm_tx_pop(tx, lower_32_bits(wc->wr_id), true, &req)) {
 		if (!req.skb)
 			continue;
 		ipoib_cm_unmap(tx->conn.port->ca, &req);
@@ -432,8 +466,8 @@ static void ipoib_cm_send_settle(struct ipoib_cm_port *cm, u32 debt)
 		return;
 	spin_lock_bh(&cm->lock);
 	cm->send_debt -= debt;
-	cm->send_credits += debt;
 	spin_unlock_bh(&cm->lock);
+	atomic_add(debt, &cm->send_credits);
 }
 
 /**

@@ -37,6 +37,7 @@
 	C(tx_drop_offload,	"packets prepared for offloads that their way lacks", TX_DROP) \
 	C(tx_drop_backoff,	"long packets while their connection backs off", TX_DROP) \
 	C(tx_drop_stalled,	"packets for a connection that makes no progress", TX_DROP) \
+	C(tx_drop_cq,		"packets while the port's send CQ had no room", TX_DROP) \
 	C(tx_error_post,	"sends that could not be posted",	TX_ERR)	\
 	C(tx_error_wc,		"send completions in error",		TX_ERR)	\
 	C(tx_linearized,	"packets made linear to fit the HCA",	NONE)	\

@@ -51,39 +51,54 @@ whole() {
 	port_clean
 }
 
-# fault_down DOWN KNOB VALUE...: connect, turn the knobs of A's port, take A down;
-# the QPs go within DOWN seconds, and rtnl is free meanwhile
-fault_down() {
-	local limit=$1
+# hits KNOB: what A's port, or the driver, counts of it; empty where nobody does
+hits() {
+	case $1 in
+	lwqe_drop) counter softib0 lwqe_dropped ;;
+	lwqe_dup) stat "$A" "$IFA" drain_lwqe_dup ;;
+	lwqe_delay_ms) echo $(($(counter softib0 err_moves) - $(counter softib0 lwqe_raised))) ;;
+	lwqe_destroy | lwqe_inline) counter softib0 lwqe_raised ;;
+	lwqe_raw) counter softib0 lwqe_lower ;;
+	cqe_swallow_*) counter softib0 cqe_swallowed ;;
+	cqe_delay_*) counter softib0 cqe_delayed ;;
+	fail_*) counter softib0 injected_failures ;;
+	esac
+}
 
-	shift
+# faulty NETNS INTERFACE LIMIT KNOB VALUE...: connect, turn the knobs of A's port,
+# take the interface down; the QPs go within LIMIT seconds, rtnl is free meanwhile,
+# and the faults have been there
+faulty() {
+	local ns=$1 dev=$2 limit=$3 k
+	local -A before=()
+
+	shift 3
 	connect
 	while [ $# -gt 0 ]; do
+		before[$1]=$(hits "$1")
 		knob softib0 "$1" "$2"
 		shift 2
 	done
-	in_a timeout $((5 * SCALE)) ip link set "$IFA" down || fail "down takes too long"
+	ip netns exec "$ns" timeout $((5 * SCALE)) ip link set "$dev" down ||
+		fail "down takes too long"
 	rtnl_alive
 	gone softib0 "$limit"
+	for k in "${!before[@]}"; do
+		[ -z "${before[$k]}" ] || [ "$(hits "$k")" -gt "${before[$k]}" ] ||
+			fail "$k did not strike"
+	done
 	usable
 	whole
 }
 
-# fault_dreq LIMIT KNOB VALUE...: the same, but the peer says DREQ and A stays up
-fault_dreq() {
-	local limit=$1
+# A goes down with a fault of its port.
+fault_down() {
+	faulty "$A" "$IFA" "$@"
+}
 
-	shift
-	connect
-	while [ $# -gt 0 ]; do
-		knob softib0 "$1" "$2"
-		shift 2
-	done
-	in_b ip link set "$IFB" down
-	rtnl_alive
-	gone softib0 "$limit"
-	usable
-	whole
+# ... or stays up, and the peer says DREQ
+fault_dreq() {
+	faulty "$B" "$IFB" "$@"
 }
 
 # in_order LIMIT KNOB VALUE...: fault_down with a fault that loses no signal: no QP

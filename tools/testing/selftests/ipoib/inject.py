@@ -12,6 +12,9 @@ inject.py req --umad DEV --slid L --dlid L --sgid G --dgid G --qpn N
               [--transport rc|uc]
     sends a CM REQ for a path with P_Key P, itself in the partition at index I;
     the answer goes to the kernel's CM, which knows nothing of it.
+
+inject.py sidr (the same arguments)
+    sends a SIDR REQ instead, which asks for the QPN behind a service ID.
 """
 import argparse
 import fcntl
@@ -124,7 +127,15 @@ def cm_req(args):
     return header + msg + private
 
 
-def send_req(args):
+def sidr_req(args):
+    service = args.service_id if args.service_id is not None else 0x10 << 56 | args.qpn
+    header = struct.pack('!BBBBHHQHHI', 1, 7, 2, 3, 0, 0, random.getrandbits(32),
+                         0x17, 0, 0)
+    msg = struct.pack('!IHHQ', random.getrandbits(32), args.pkey, 0, service)
+    return header + msg + bytes.fromhex(args.private).ljust(216, b'\0')[:216]
+
+
+def send_mads(args):
     fd = os.open(f'/dev/infiniband/{args.umad}', os.O_RDWR)
     fcntl.ioctl(fd, UMAD_ENABLE_PKEY)
     # id, QP1, class 0 (send only), version, flags, method mask, OUI, RMPP
@@ -136,7 +147,7 @@ def send_req(args):
     assert len(head) == 64, len(head)
     for _ in range(args.count):
         # each with a transaction ID of its own, else it is a duplicate
-        os.write(fd, head + cm_req(args))
+        os.write(fd, head + args.message(args))
     os.close(fd)
 
 
@@ -153,17 +164,19 @@ def main():
     ud.add_argument('--proto', type=number, default=0x0800)
     ud.add_argument('--hex')
     req = sub.add_parser('req')
-    req.set_defaults(run=send_req)
-    req.add_argument('--umad', default='umad1')
-    req.add_argument('--slid', type=number, required=True)
-    req.add_argument('--dlid', type=number, required=True)
-    req.add_argument('--sgid', required=True)
-    req.add_argument('--dgid', required=True)
-    req.add_argument('--service-id', type=number)
-    req.add_argument('--pkey-index', type=number, default=0)
-    req.add_argument('--private', default='')
-    req.add_argument('--transport', choices=('rc', 'uc', 'rd'), default='rc')
-    for p in (ud, req):
+    sidr = sub.add_parser('sidr')
+    for p, message in ((req, cm_req), (sidr, sidr_req)):
+        p.set_defaults(run=send_mads, message=message)
+        p.add_argument('--umad', default='umad1')
+        p.add_argument('--slid', type=number, required=True)
+        p.add_argument('--dlid', type=number, required=True)
+        p.add_argument('--sgid', required=True)
+        p.add_argument('--dgid', required=True)
+        p.add_argument('--service-id', type=number)
+        p.add_argument('--pkey-index', type=number, default=0)
+        p.add_argument('--private', default='')
+        p.add_argument('--transport', choices=('rc', 'uc', 'rd'), default='rc')
+    for p in (ud, req, sidr):
         p.add_argument('--qpn', type=number, required=True)
         p.add_argument('--pkey', type=number, default=0xffff)
         p.add_argument('--count', type=int, default=1)

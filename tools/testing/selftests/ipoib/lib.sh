@@ -498,6 +498,11 @@ rc_qps() {
 	awk '/ type 2 / { n++ } END { print n + 0 }' "$SOFTIB/$1/qps"
 }
 
+# rc_is DEVICE N: are there so many, or more?
+rc_is() {
+	[ "$(rc_qps "$1")" -ge "$2" ]
+}
+
 # What must come back to where it was. Address handles come and go with
 # neighbours, they count when the driver has gone.
 CENSUS='qps cqs srqs pds mrs srq_outstanding rq_outstanding'
