@@ -99,7 +99,6 @@ enum ipoib_event_bit {
  * @events: bits of enum ipoib_event_bit that wait for @event_work
  * @event_work: on ipoib_rtnl_wq; acts on @events
  * @dead: set once when the HCA is gone; no verbs but destroy from then on
- * @kept: the HCA did not destroy the datagram QP of a netdev
  * @cm: the connected-mode side
  * @stats: indexed by enum ipoib_port_stat
  */
@@ -116,7 +115,6 @@ struct ipoib_port {
 	unsigned long events;
 	struct work_struct event_work;
 	bool dead;
-	bool kept;
 	struct ipoib_cm_port cm;
 	atomic64_t stats[IPOIB_PORT_STAT_COUNT];
 };

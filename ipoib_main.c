@@ -138,7 +138,7 @@ static void ipoib_port_destroy(struct ipoib_port *port)
 
 	ipoib_port_put(port);
 	wait_for_completion(&port->gone);
-	if (!ipoib_cm_port_uninit(port) || port->kept)
+	if (!ipoib_cm_port_uninit(port))
 		return;
 	err = ib_dealloc_pd_user(port->pd, NULL);
 	if (err)

@@ -2,6 +2,8 @@
 /* Life of the UD QP and its CQs: created in RESET, RTS while the interface is up. */
 #include "ipoib.h"
 
+#define IPOIB_QP_DETACH_TRIES	3
+
 /* Spreads the CQs of all interfaces over the HCA's completion vectors. */
 static atomic_t ipoib_qp_next_vector;
 
@@ -176,7 +178,7 @@ int ipoib_qp_create(struct ipoib_netdev *priv)
  * @priv: the interface; the QP is in RESET, or stuck
  *
  * Context: process context.
- * Return: 0, or an error if the HCA kept the QP; its buffers must be kept too.
+ * Return: 0, or an error if the HCA kept any; what they name must be kept too.
  */
 int ipoib_qp_destroy(struct ipoib_netdev *priv)
 {
@@ -187,9 +189,8 @@ int ipoib_qp_destroy(struct ipoib_netdev *priv)
 	if (err)
 		return err;
 	ud->qp = NULL;
-	ib_destroy_cq(ud->send_cq);
-	ib_destroy_cq(ud->recv_cq);
-	return 0;
+	err = ib_destroy_cq_user(ud->send_cq, NULL);
+	return ib_destroy_cq_user(ud->recv_cq, NULL) ?: err;
 }
 
 /**
@@ -303,7 +304,13 @@ int ipoib_qp_attach(struct ipoib_netdev *priv, const union ib_gid *mgid, u16 mli
  */
 int ipoib_qp_detach(struct ipoib_netdev *priv, const union ib_gid *mgid, u16 mlid)
 {
+	unsigned int tries = IPOIB_QP_DETACH_TRIES;
 	union ib_gid gid = *mgid;
+	int err;
 
-	return ib_detach_mcast(priv->ud.qp, &gid, mlid);
+	/* A QP that is still attached can not be destroyed. */
+	do {
+		err = ib_detach_mcast(priv->ud.qp, &gid, mlid);
+	} while (err && --tries && !READ_ONCE(priv->port->dead));
+	return err;
 }

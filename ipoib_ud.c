@@ -11,6 +11,7 @@
 #include <net/tcp.h>
 
 #include "ipoib.h"
+#include "ipoib_cm_conn.h"
 
 #define IPOIB_UD_STOP_TIMEOUT	HZ
 #define IPOIB_UD_RX_HEAD	256u	/* octets of a long buffer that are linear */
@@ -684,13 +685,14 @@ int ipoib_ud_init(struct ipoib_netdev *priv)
  * @priv: the interface; it is stopped, and its neighbours, paths and groups
  *	are gone
  *
- * If the HCA does not give the QP back, its buffers are leaked: it may still
- * write to them.
+ * If the HCA does not give the QP back, its buffers are leaked, for it may still
+ * write to them, and so is @priv, which its events and those of the CQs name.
  *
  * Context: process context.
  */
 void ipoib_ud_uninit(struct ipoib_netdev *priv)
 {
+	struct ipoib_cm_port *cm = &priv->port->cm;
 	struct ipoib_ud *ud = &priv->ud;
 	bool leak;
 	int err;
@@ -700,14 +702,18 @@ void ipoib_ud_uninit(struct ipoib_netdev *priv)
 	netif_napi_del(&ud->recv_napi);
 	err = ipoib_qp_destroy(priv);
 	leak = err && !ipoib_ud_is_drained(ud);
-	if (err)
-		priv->port->kept = true;
+	if (err) {
+		spin_lock_bh(&cm->lock);
+		ipoib_cm_keep(cm);
+		spin_unlock_bh(&cm->lock);
+		priv->dev->needs_free_netdev = false;
+	}
 	if (!leak) {
 		ipoib_ud_rings_reclaim(priv);
 		ipoib_ud_rings_free(priv);
 	}
 	if (err)
-		netdev_err(priv->dev, "datagram QP not destroyed: %d\n", err);
+		netdev_err(priv->dev, "datagram QP and CQs not destroyed: %d\n", err);
 	ipoib_ah_flush(priv);
 	WARN_ON_ONCE(!leak && atomic_read(&ud->nahs));
 }

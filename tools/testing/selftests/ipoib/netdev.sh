@@ -234,6 +234,20 @@ t_races() {
 }
 
 # Who dies with its network namespace comes back to the first one, and works.
+# The HCA refuses twice to detach the QP from a group: it goes all the same.
+t_detach_fails() {
+	baseline detach
+	in_a ip link add link "$IFA" name ca type ipoib
+	in_a ip link set ca up
+	expect 10 "no carrier" has_carrier "$A" ca
+	knob softib0 fail_detach 2
+	in_a ip link del ca
+	[ "$(cat "$SOFTIB/softib0/knobs/fail_detach")" -eq 0 ] || fail "nothing was detached"
+	faults_clear
+	back_to detach 20
+	port_clean
+}
+
 t_netns() {
 	in_a ip link add link "$IFA" name ca type ipoib
 	ip netns del "$A"
@@ -262,4 +276,4 @@ t_unload() {
 }
 
 run_cases rig attributes rtnl_children follow mtu_memory address ethtool \
-	debugfs resolve_queue races netns unload
+	debugfs resolve_queue races detach_fails netns unload
