@@ -25,9 +25,21 @@ struct softib_delayed {
 	struct ib_wc wc;
 };
 
+static unsigned int softib_ring_count(const struct softib_cq *cq)
+{
+	return cq->head - cq->tail;
+}
+
+/* Does the CQ stand still? QP0 and QP1 of a dead device complete by flush. */
+static bool softib_cq_stopped(const struct softib_cq *cq)
+{
+	return softib_dead(cq->sdev->port) && !READ_ONCE(cq->mads);
+}
+
 static void softib_cq_wake(struct softib_cq *cq)
 {
-	if (!atomic_xchg(&cq->armed, 0) || !cq->ib.comp_handler)
+	if (softib_cq_stopped(cq) || !atomic_xchg(&cq->armed, 0) ||
+	    !cq->ib.comp_handler)
 		return;
 	if (!READ_ONCE(cq->recvs) &&
 	    softib_take(cq->sdev->port, SOFTIB_K_comp_lost_tx))
@@ -46,11 +58,6 @@ static void softib_lower_cq_event(struct ib_event *ev, void *ctx)
 
 	if (ev->event == IB_EVENT_CQ_ERR)
 		softib_count(cq->sdev->port, SOFTIB_C_cq_overflow, 1);
-}
-
-static unsigned int softib_ring_count(const struct softib_cq *cq)
-{
-	return cq->head - cq->tail;
 }
 
 static void softib_ring_push(struct softib_cq *cq, const struct ib_wc *wc)
@@ -401,10 +408,11 @@ int softib_poll_cq(struct ib_cq *ibcq, int max, struct ib_wc *wc)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	softib_cq_depth(cq);
+	if (softib_cq_stopped(cq))
+		max = 0;
 	while (n < max && softib_ring_count(cq))
 		wc[n++] = cq->ring[cq->tail++ & (cq->size - 1)];
-	while (n < max && !softib_dead(cq->sdev->port) &&
-	       softib_poll_lower(cq, &wc[n]))
+	while (n < max && softib_poll_lower(cq, &wc[n]))
 		n++;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
@@ -478,6 +486,9 @@ int softib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	int ret;
 
 	atomic_set(&cq->armed, 1);
+	/* Nothing can be missed where nothing comes: the user would poll for ever. */
+	if (softib_cq_stopped(cq))
+		return 0;
 	ret = ib_req_notify_cq(cq->lower, flags);
 	spin_lock_irqsave(&cq->lock, irq);
 	missed = softib_ring_count(cq);

@@ -70,6 +70,7 @@ struct softib_cq {
 	struct softib_delayed *held;	/* to come behind the next one */
 	bool dying, over;
 	bool recvs;			/* of a QP's receives, too */
+	bool mads;			/* of QP0 or QP1 */
 };
 
 struct softib_send {

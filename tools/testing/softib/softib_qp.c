@@ -142,6 +142,8 @@ static int softib_qp_queues(struct softib_qp *qp, struct ib_qp_init_attr *init)
 	}
 	if (softib_is_mad_qp(init->qp_type)) {
 		qp->ib.qp_num = init->qp_type == IB_QPT_GSI;
+		WRITE_ONCE(to_scq(init->send_cq)->mads, true);
+		WRITE_ONCE(to_scq(init->recv_cq)->mads, true);
 		ret = softib_mad_attach(qp->sdev, qp);
 	} else {
 		ret = softib_create_lower(qp, init);
