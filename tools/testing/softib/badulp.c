@@ -408,25 +408,32 @@ static int bad_do_sges(struct bad_end *end, int n, int b)
 	return bad_send(end, 64 * n, n);
 }
 
+/* The next completion, if it comes in time. */
+static bool bad_poll(struct bad_end *end, struct ib_wc *wc, unsigned long until)
+{
+	long left;
+
+	for (;;) {
+		if (ib_poll_cq(end->cq, 1, wc) > 0)
+			return true;
+		left = until - jiffies;
+		if (left <= 0)
+			return false;
+		if (ib_req_notify_cq(end->cq, IB_CQ_NEXT_COMP |
+				     IB_CQ_REPORT_MISSED_EVENTS) <= 0)
+			wait_for_completion_timeout(&end->comp, left);
+	}
+}
+
 /* poll END N: up to N completions; says how many, and what the last one was */
 static int bad_do_poll(struct bad_end *end, int n, int b)
 {
-	unsigned long left = msecs_to_jiffies(bad_wait_ms);
+	unsigned long until = jiffies + msecs_to_jiffies(bad_wait_ms);
 	struct ib_wc wc = {};
 	int got = 0;
 
-	while (got < n) {
-		if (ib_poll_cq(end->cq, 1, &wc) > 0) {
-			got++;
-			continue;
-		}
-		if (ib_req_notify_cq(end->cq, IB_CQ_NEXT_COMP |
-				     IB_CQ_REPORT_MISSED_EVENTS) > 0)
-			continue;
-		left = wait_for_completion_timeout(&end->comp, left);
-		if (!left)
-			break;
-	}
+	while (got < n && bad_poll(end, &wc, until))
+		got++;
 	snprintf(bad_said, sizeof(bad_said),
 		 "n=%d status=%d recv=%d len=%u wr_id=%llu", got, wc.status,
 		 wc.opcode == IB_WC_RECV, wc.byte_len, wc.wr_id);
@@ -605,8 +612,8 @@ static void bad_path(struct bad_end *end, struct sa_path_rec *rec)
 	rec->rec_type = SA_PATH_REC_TYPE_IB;
 	rdma_query_gid(end->ib, 1, 0, &rec->sgid);
 	rdma_query_gid(bad_peer(end)->ib, 1, 0, &rec->dgid);
-	sa_path_set_slid(rec, htons(rec->sgid.raw[14] << 8 | rec->sgid.raw[15]));
-	sa_path_set_dlid(rec, htons(rec->dgid.raw[14] << 8 | rec->dgid.raw[15]));
+	sa_path_set_slid(rec, rec->sgid.raw[14] << 8 | rec->sgid.raw[15]);
+	sa_path_set_dlid(rec, rec->dgid.raw[14] << 8 | rec->dgid.raw[15]);
 	if (!ib_query_pkey(end->ib, 1, bad_pkey_index, &pkey))
 		rec->pkey = cpu_to_be16(pkey);
 	rec->numb_path = 1;
