@@ -26,8 +26,8 @@
 #   CASES     names of cases to run, the rest is skipped
 #
 # A case is a function t_NAME. It runs in a subshell under `set -e`, ends early
-# with fail or skip, and is followed by a look at the kernel log. Faults that
-# it left behind are cleared.
+# with fail or skip, and is followed by a look at the kernel log and by undo, which
+# clears the faults that it left behind; a theme may have an undo of its own.
 
 DRIVER=${DRIVER:-ours}
 ITER=${ITER:-1}
@@ -191,7 +191,7 @@ run_cases() {
 			;;
 		esac
 		[ -z "${VERBOSE:-}" ] || say "took $((SECONDS - t0)) s"
-		[ -n "$HUNG" ] || faults_clear
+		[ -n "$HUNG" ] || undo
 	done
 	exit "$failed"
 }
@@ -472,6 +472,10 @@ faults_clear() {
 	done
 }
 
+undo() {
+	faults_clear
+}
+
 # event DEVICE NAME: an asynchronous event of the port
 event() {
 	echo "$2" > "$SOFTIB/$1/event"
@@ -483,9 +487,14 @@ pkey() {
 	echo "$1 $2" > $SOFTIB/softib1/pkeys
 }
 
-# counter DEVICE NAME
+# counter DEVICE NAME. No other program is run for it: that is slow when emulated.
 counter() {
-	awk -v c="$2" '$1 == c { print $2 }' "$SOFTIB/$1/counters"
+	local lines line
+
+	mapfile -t lines < "$SOFTIB/$1/counters"
+	for line in "${lines[@]}"; do
+		[ "${line% *}" != "$2" ] || echo "${line##* }"
+	done
 }
 
 # counts DEVICE NAME N: has the counter got there?
@@ -507,19 +516,24 @@ rc_is() {
 # neighbours, they count when the driver has gone.
 CENSUS='qps cqs srqs pds mrs srq_outstanding rq_outstanding'
 
-# census: the figures of both ports, one to a line
+# census [FIGURES]: those of both ports, one to a line
 census() {
-	local d c
+	local d c lines line
+	local -A value
 
 	for d in softib0 softib1; do
+		mapfile -t lines < "$SOFTIB/$d/counters"
+		for line in "${lines[@]}"; do
+			value[${line% *}]=${line##* }
+		done
 		for c in ${1:-$CENSUS}; do
-			echo "$d $c $(counter $d "$c")"
+			echo "$d $c ${value[$c]-}"
 		done
 	done
 }
 
 same_census() {
-	[ "$(census "${2-}")" = "$(cat "$1")" ]
+	[ "$(census "${2-}")" = "$(< "$1")" ]
 }
 
 # settled [FIGURES]: two looks see the same
