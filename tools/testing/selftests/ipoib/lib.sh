@@ -539,7 +539,7 @@ same_census() {
 # settled [FIGURES]: two looks see the same
 settled() {
 	census "${1-}" > "$TMP/census.now"
-	sleep 0.2	# what is measured is that nothing moves in it
+	sleep "$((SCALE * 200))e-3"	# what is measured is that nothing moves in it
 	same_census "$TMP/census.now" "${1-}"
 }
 
