@@ -430,7 +430,7 @@ warn:
  * ipoib_cm_netdev_init() - make the listeners of a netdev
  * @priv: the netdev, with its UD QP
  *
- * They reject until ipoib_cm_open().
+ * They reject until ipoib_cm_open(), which makes what could not be made now.
  *
  * Context: process; rtnl may be held.
  */
@@ -441,7 +441,9 @@ void ipoib_cm_netdev_init(struct ipoib_netdev *priv)
 	if (!ipoib_cm_capable(priv))
 		return;
 	for (i = 0; i < IPOIB_CM_NSIDS; i++)
-		priv->cm.listen[i] = ipoib_cm_listen(priv, ipoib_cm_sids[i]);
+		if (!priv->cm.listen[i])
+			priv->cm.listen[i] = ipoib_cm_listen(priv,
+							     ipoib_cm_sids[i]);
 }
 
 /**
@@ -472,6 +474,11 @@ void ipoib_cm_open(struct ipoib_netdev *priv)
 {
 	struct ipoib_cm_port *cm = &priv->port->cm;
 
+	/*
+	 * The listener of an interface that is leaving goes after its UD QP: the
+	 * QPN, and with it the service ID, may have been ours already.
+	 */
+	ipoib_cm_netdev_init(priv);
 	spin_lock_bh(&cm->lock);
 	priv->cm.accepting = cm->capable;
 	spin_unlock_bh(&cm->lock);
