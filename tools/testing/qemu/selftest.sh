@@ -125,6 +125,7 @@ died() {
 check emulator_fault died e9
 check real_breakpoint eval '! died cc'
 echo "[ 1.0] BUG: kernel NULL pointer dereference" > "$TMP/console.log"
+# shellcheck disable=SC2016 # expanded by eval
 check other_death eval '! "$RIG_DIR/emulator-fault" "$TMP/console.log" "$TMP/none.log"'
 
 # One boot, the first of which dies, and in it good and bad tests together.
