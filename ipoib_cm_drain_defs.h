@@ -29,13 +29,13 @@ enum ipoib_drain_state {
 };
 
 /*
- * Why a teardown began: R(id, name, text). It travels with the QP into traces,
- * debugfs and one counter each.
+ * Why a teardown began: R(id, name, text). It travels with the QP into traces
+ * and debugfs.
  */
 #define IPOIB_DRAIN_REASONS(R)						\
 	R(DREQ,		dreq,	    "the peer disconnected")		\
 	R(IDLE,		idle,	    "no packet for rx_idle_timeout")	\
-	R(STOP,		stop,	    "interface down, mode changed, deleted") \
+	R(STOP,		stop,	    "interface down, restarted, deleted") \
 	R(CM,		cm,	    "rejected, RTU lost, or end of timewait") \
 	R(ACCEPT,	accept,	    "set-up failed half way")		\
 	R(SUPERSEDED,	superseded, "the peer has a newer connection")	\

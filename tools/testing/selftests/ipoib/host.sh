@@ -53,7 +53,7 @@ host_carrier() {
 	ip -o link show dev "$1" | grep -q LOWER_UP
 }
 
-# host_mode MODE [INTERFACE]: and forget neighbours, as their addresses change
+# host_mode MODE [INTERFACE]: and resolve addresses anew, in the new mode
 host_mode() {
 	local dev=${2:-$IF}
 

@@ -323,8 +323,8 @@ mode_of() {
 	ip netns exec "$1" cat "/sys/class/net/$2/mode"
 }
 
-# modes MODE: both sides, with neighbours learned anew, since the capability to
-# connect is a bit of the link-layer address
+# modes MODE: both sides; addresses stay what they are, and are resolved anew so
+# that what follows begins with ARP in the new mode
 modes() {
 	mode "$A" "$IFA" "$1"
 	mode "$B" "$IFB" "$1"
