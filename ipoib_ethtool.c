@@ -116,13 +116,16 @@ static int ipoib_set_coalesce(struct net_device *dev,
 	return 0;
 }
 
-/* Totals first: names and place are what existing tools know. */
-static const char ipoib_total_names[][ETH_GSTRING_LEN] = {
-	"rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "tx_errors",
-	"rx_dropped", "tx_dropped", "multicast", "rx_errors",
+static const struct {
+	const char *name;
+	size_t offset;
+} ipoib_totals[] = {
+#define T(name, text) { #name, offsetof(struct rtnl_link_stats64, name) },
+	IPOIB_TOTALS(T)
+#undef T
 };
 
-#define IPOIB_NTOTALS	ARRAY_SIZE(ipoib_total_names)
+#define IPOIB_NTOTALS	ARRAY_SIZE(ipoib_totals)
 /* Counters before this one are totals themselves. */
 #define IPOIB_FIRST_STAT	IPOIB_STAT_rx_drop_runt
 #define IPOIB_NSTATS		(IPOIB_STAT_COUNT - IPOIB_FIRST_STAT)
@@ -153,7 +156,7 @@ static void ipoib_get_strings(struct net_device *dev, u32 sset, u8 *p)
 	if (sset != ETH_SS_STATS)
 		return;
 	for (i = 0; i < IPOIB_NTOTALS; i++)
-		p = ipoib_put_string(p, ipoib_total_names[i]);
+		p = ipoib_put_string(p, ipoib_totals[i].name);
 	for (i = IPOIB_FIRST_STAT; i < IPOIB_STAT_COUNT; i++)
 		p = ipoib_put_string(p, ipoib_stat_names[i]);
 	for (i = 0; i < ipoib_nport_stats(ipoib_priv(dev)); i++)
@@ -169,16 +172,9 @@ static void ipoib_get_ethtool_stats(struct net_device *dev,
 	unsigned int i;
 
 	ipoib_stats_fold(priv, &total);
-	*out++ = total.rx_packets;
-	*out++ = total.tx_packets;
-	*out++ = total.rx_bytes;
-	*out++ = total.tx_bytes;
-	*out++ = total.tx_errors;
-	*out++ = total.rx_dropped;
-	*out++ = total.tx_dropped;
-	*out++ = total.multicast;
-	*out++ = total.rx_errors;
-
+	for (i = 0; i < IPOIB_NTOTALS; i++)
+		*out++ = *(const u64 *)((const char *)&total +
+					ipoib_totals[i].offset);
 	ipoib_stats_read(priv, count);
 	for (i = IPOIB_FIRST_STAT; i < IPOIB_STAT_COUNT; i++)
 		*out++ = count[i];

@@ -12,6 +12,21 @@
 
 #include "ipoib_cm_drain.h"
 
+/*
+ * What `ethtool -S` shows first, T(name, text): the totals that rtnetlink shows,
+ * by the names of their fields. Names and places are what existing tools know.
+ */
+#define IPOIB_TOTALS(T)								\
+	T(rx_packets,	"packets delivered to the stack")			\
+	T(tx_packets,	"packets that completed with success")			\
+	T(rx_bytes,	"octets delivered to the stack")			\
+	T(tx_bytes,	"octets that completed with success")			\
+	T(tx_errors,	"sum of the ``tx_error_`` counters")			\
+	T(rx_dropped,	"sum of the ``rx_drop_`` counters but ``rx_drop_own``")	\
+	T(tx_dropped,	"sum of the ``tx_drop_`` counters")			\
+	T(multicast,	"multicast and broadcast packets received")		\
+	T(rx_errors,	"sum of the ``rx_error_`` counters")
+
 /* Counters of one netdev: C(name, text, which rtnl total it adds to). */
 #define IPOIB_NETDEV_COUNTERS(C)						\
 	C(rx_packets,		"packets delivered to the stack",	NONE)	\
@@ -52,8 +67,7 @@
 	C(cm_tx_rejected,	"active connections rejected by the peer", NONE) \
 	C(cm_tx_failed,		"active connections that failed otherwise", NONE) \
 	C(cm_rx_accepted,	"passive connections accepted",		NONE)	\
-	C(cm_rx_rejected,	"connection requests rejected",		NONE)	\
-	C(cm_rx_on_tx,		"messages that arrived on an active connection", RX_DROP)
+	C(cm_rx_rejected,	"connection requests rejected",		NONE)
 
 enum ipoib_stat {
 #define C(id, text, total) IPOIB_STAT_##id,

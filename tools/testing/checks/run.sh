@@ -89,9 +89,10 @@ check_version_number() {
 	fi
 }
 
-# The documentation lists the counters that there are.
+# The documentation lists the counters that ethtool shows.
 check_counters() {
-	awk -f "$lib/counters.awk" ipoib_stats.h ipoib_cm_drain_defs.h > "$tmp/counters"
+	awk -f "$lib/counters.awk" ipoib_ethtool.c ipoib_stats.h ipoib_cm_drain_defs.h \
+		> "$tmp/counters"
 	sed -n '/^.. counters begin/,/^.. counters end/p' Documentation/ipoib.rst |
 		sed '1,2d;$d' | diff - "$tmp/counters" > "$tmp/diff" && return
 	echo "Documentation/ipoib.rst (<) and the tables of counters (>) differ:"
@@ -113,16 +114,59 @@ check_guards() {
 	return 1
 }
 
-# The file map of the README names every file of the driver.
+# The README's section Files has a line for every file, or for a directory above
+# it, and names nothing that is not there. A name without a directory shares that
+# of the name before it on its line.
 check_readme() {
-	local f bad=0
-
-	for f in $(files '^[^/]*\.[ch]$'); do
-		grep -qF -e "\`$f\`" -e "\`${f%.?}.[ch]\`" README.md && continue
-		echo "README.md does not name $f"
-		bad=1
-	done
-	return "$bad"
+	files . | awk '
+		function claim(name, i, stem) {
+			if (name ~ /\/$/) {
+				dirs[name] = 0
+			} else if (match(name, /\[.*\]$/)) {
+				stem = substr(name, 1, RSTART - 1)
+				for (i = RSTART + 1; i < length(name); i++)
+					named[stem substr(name, i, 1)] = 0
+			} else {
+				named[name] = 0
+			}
+		}
+		NR == FNR && /^## / { map = $2 == "Files" }
+		NR == FNR && map && /^\| `/ {
+			split($0, column, "|")
+			n = split(column[2], part, "`")
+			dir = ""
+			for (i = 2; i <= n; i += 2) {
+				name = part[i]
+				if (name !~ /\//)
+					name = dir name
+				claim(name)
+				dir = name
+				sub(/[^\/]*\/?$/, "", dir)
+			}
+		}
+		NR == FNR || $0 ~ /^(README\.md|\.gitignore|\.shellcheckrc)$/ { next }
+		{
+			found = 0
+			if ($0 in named)
+				found = ++named[$0]
+			for (d in dirs)
+				if (index($0, d) == 1)
+					found = ++dirs[d]
+			if (!found) {
+				print "README.md does not name " $0
+				bad = 1
+			}
+		}
+		END {
+			for (i in dirs)
+				named[i] = dirs[i]
+			for (i in named)
+				if (!named[i]) {
+					print "README.md names " i ", which is not there"
+					bad = 1
+				}
+			exit bad
+		}' README.md -
 }
 
 check_shellcheck() {
