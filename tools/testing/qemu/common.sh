@@ -102,7 +102,8 @@ sources() {
 
 # apt_setup RELEASE: write and update a private apt configuration for it; sets
 # APT_CONF for the functions below. The host's settings for proxies and
-# transports stay in force, its hooks and its state are left out.
+# transports stay in force, its hooks and its state are left out. The archive may
+# be a snapshot: lists are signed, but may be old.
 apt_setup() {
 	local dir=$RIG_CACHE/apt/$1
 
@@ -121,6 +122,7 @@ apt_setup() {
 		APT::Architecture "amd64";
 		#clear APT::Architectures;
 		APT::Sandbox::User "root";
+		Acquire::Check-Valid-Until "false";
 		Acquire::Retries "3";
 		Acquire::Languages "none";
 		#clear Acquire::IndexTargets::deb::DEP-11;
