@@ -62,7 +62,7 @@ hits() {
 		;;
 	lwqe_delay_ms) echo $(($(counter softib0 err_moves) - $(counter softib0 lwqe_raised))) ;;
 	lwqe_destroy | lwqe_inline) counter softib0 lwqe_raised ;;
-	lwqe_raw) counter softib0 lwqe_lower ;;
+	lwqe_raw) [[ $(uname -r) == 6.1.* ]] || counter softib0 lwqe_lower ;;
 	cqe_swallow_*) counter softib0 cqe_swallowed ;;
 	cqe_delay_*) counter softib0 cqe_delayed ;;
 	fail_*) counter softib0 injected_failures ;;
