@@ -52,7 +52,7 @@
 #define IPOIB_MIN_SENDQ_SIZE	128u
 
 #define IPOIB_PMTU_QUEUE_LEN	64
-#define IPOIB_DEBUGFS_FILES	4
+#define IPOIB_DEBUGFS_FILES	5
 
 /* Module parameters, made valid at load. */
 extern unsigned int ipoib_sendq_size;

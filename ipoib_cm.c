@@ -11,7 +11,8 @@
 #include "ipoib_cm_ring.h"
 #include "ipoib_cm_state.h"
 
-#define IPOIB_CM_CQ_SLACK	16u	/* entries of a CQ that nobody counts on */
+/* Entries of a CQ that nobody counts on, and those of the HCA probe. */
+#define IPOIB_CM_CQ_SLACK	(16u + IPOIB_CM_PROBE_QPS * IPOIB_CM_PROBE_WRS)
 #define IPOIB_CM_SEND_CQE	32767u	/* entries of the send CQ, at most */
 #define IPOIB_CM_MIN_BUF	8192u	/* octets: shorter buffers are not worth it */
 
@@ -303,6 +304,7 @@ int ipoib_cm_port_init(struct ipoib_port *port)
 		      HRTIMER_MODE_ABS);
 	INIT_DELAYED_WORK(&cm->refill_work, ipoib_cm_ring_refill);
 	INIT_DELAYED_WORK(&cm->age_work, ipoib_cm_rx_age);
+	ipoib_cm_probe_init(port);
 	if (!ipoib_cm_set_limits(port))
 		return 0;
 	err = ipoib_cm_port_setup(port);
@@ -345,6 +347,7 @@ static void ipoib_cm_port_teardown(struct ipoib_cm_port *cm)
 	spin_lock_bh(&cm->lock);
 	cm->closing = true;
 	spin_unlock_bh(&cm->lock);
+	ipoib_cm_probe_stop(cm);
 	wait_event(cm->idle, ipoib_cm_is_idle(cm));
 
 	cancel_delayed_work_sync(&cm->age_work);

@@ -16,6 +16,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "ipoib_cm_drain.h"
+#include "ipoib_cm_probe.h"
 
 struct ipoib_ah;
 struct ipoib_cm_ring;
@@ -98,6 +99,7 @@ struct ipoib_cm_flood {
  * @accept_wq: unbound: makes QPs for REQs
  * @refill_work: makes good the deficit of receive rings
  * @age_work: retires idle passive connections
+ * @probe: the HCA probe
  * @closing: no new connections, no new rings
  * @dead: the HCA is gone
  * @said_lwqe: @said_flush: the missing signal has been reported
@@ -145,6 +147,7 @@ struct ipoib_cm_port {
 	struct workqueue_struct *accept_wq;
 	struct delayed_work refill_work;
 	struct delayed_work age_work;
+	struct ipoib_cm_probe probe;
 	bool closing;
 	bool dead;
 	bool said_lwqe;

@@ -14,6 +14,12 @@ struct ipoib_cm_port;
 struct ipoib_netdev;
 struct ipoib_port;
 
+#define IPOIB_CM_AGE_MIN	HZ
+
+/* ipoib_cm_state.c */
+struct ipoib_cm_rx *ipoib_cm_rx_new(struct ipoib_port *port);
+void ipoib_cm_rx_enlist(struct ipoib_cm_rx *rx);
+
 /* ipoib_cm_rx.c: REQs, receive completions, ageing */
 int ipoib_cm_rx_handler(struct ib_cm_id *id, const struct ib_cm_event *event);
 int ipoib_cm_rx_napi(struct napi_struct *napi, int budget);
@@ -23,6 +29,9 @@ void ipoib_cm_rx_detach(struct ipoib_cm_rx *rx);
 void ipoib_cm_rx_stop(struct ipoib_netdev *priv);
 void ipoib_cm_rx_dead(struct ipoib_port *port);
 void ipoib_cm_rx_age(struct work_struct *work);
+
+int ipoib_cm_rx_make_qp(struct ipoib_cm_rx *rx, enum ib_qp_state *reached);
+void ipoib_cm_rx_dispose(struct ipoib_cm_rx *rx, enum ib_qp_state reached);
 
 /* ipoib_cm_flood.c: protection of the receive stock */
 bool ipoib_cm_flood_drop(struct ipoib_cm_port *cm, struct ipoib_netdev *priv);
@@ -39,6 +48,11 @@ int ipoib_cm_destroy_qp(struct ipoib_cm_conn *conn);
 int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx);
 void ipoib_cm_rx_gone(struct ipoib_cm_rx *rx);
 void ipoib_cm_rx_poke(struct ipoib_cm_port *cm);
+void ipoib_cm_rx_done(struct ipoib_cm_rx *rx);
+void ipoib_cm_rx_flushed(struct ipoib_cm_port *cm, struct ipoib_cm_conn *conn,
+			 enum ib_wc_status status);
+void ipoib_cm_signal(struct ipoib_cm_rx *rx, const char *signal, int status);
+void ipoib_cm_signal_rq(struct ipoib_cm_rx *rx);
 
 /* ipoib_cm_tx.c: sends and their completions */
 int ipoib_cm_tx_napi(struct napi_struct *napi, int budget);
@@ -54,5 +68,11 @@ void ipoib_cm_tx_stall_work(struct work_struct *work);
 /* ipoib_cm_dial.c: life of an active connection */
 void ipoib_cm_tx_stop(struct ipoib_netdev *priv);
 void ipoib_cm_tx_dead(struct ipoib_port *port);
+
+/* A QP of the HCA probe: without CM id, netdev and peer. */
+static inline bool ipoib_cm_rx_is_probe(const struct ipoib_cm_rx *rx)
+{
+	return READ_ONCE(rx->reason) == IPOIB_DRAIN_BY_PROBE;
+}
 
 #endif /* IPOIB_CM_CONN_H */

@@ -145,7 +145,7 @@ static unsigned int ipoib_drain_to_sweep(struct ipoib_drain_qp *q)
 {
 	ipoib_drain_wait_sweep(q, IPOIB_DRAIN_SWEEP);
 	if (!q->condemned)
-		q->d->ops->count(q->d, IPOIB_CNT_drain_swept);
+		q->d->ops->count(q->d, q, IPOIB_CNT_drain_swept);
 	return ACT_SWEEP;
 }
 
@@ -154,7 +154,7 @@ static unsigned int ipoib_drain_assume(struct ipoib_drain_qp *q)
 {
 	lockdep_assert_held(&q->d->lock);
 	q->assumed = true;
-	q->d->ops->count(q->d, IPOIB_CNT_drain_assumed);
+	q->d->ops->count(q->d, q, IPOIB_CNT_drain_assumed);
 	return ipoib_drain_to_sweep(q);
 }
 
@@ -176,7 +176,7 @@ static void ipoib_drain_distrust(struct ipoib_drain *d, bool no_lwqe,
 		return;
 	d->no_lwqe = no_lwqe;
 	d->no_flush = no_flush;
-	d->ops->count(d, IPOIB_CNT_drain_strategy);
+	d->ops->count(d, NULL, IPOIB_CNT_drain_strategy);
 	if (d->ops->strategy)
 		d->ops->strategy(d);
 	ipoib_drain_mark_all(d);
@@ -224,7 +224,7 @@ static unsigned int ipoib_drain_condemn(struct ipoib_drain_qp *q)
 
 	lockdep_assert_held(&q->d->lock);
 	q->condemned = true;
-	ops->count(q->d, IPOIB_CNT_drain_condemned);
+	ops->count(q->d, q, IPOIB_CNT_drain_condemned);
 	act = ipoib_drain_to_sweep(q);
 	if (q->d->dead)
 		return act;
@@ -236,11 +236,11 @@ static unsigned int ipoib_drain_condemn(struct ipoib_drain_qp *q)
 		ipoib_drain_missed(q->d, !q->rq_done, !q->sq_done &&
 				   q->slot != IPOIB_DRAIN_NO_SLOT);
 	if (!q->rq_done) {
-		ops->count(q->d, IPOIB_CNT_drain_no_lwqe);
+		ops->count(q->d, q, IPOIB_CNT_drain_no_lwqe);
 		act |= ACT_NO_LWQE;
 	}
 	if (!q->sq_done && q->slot != IPOIB_DRAIN_NO_SLOT) {
-		ops->count(q->d, IPOIB_CNT_drain_no_flush);
+		ops->count(q->d, q, IPOIB_CNT_drain_no_flush);
 		act |= ACT_NO_FLUSH;
 	}
 	return act;
@@ -271,7 +271,7 @@ static unsigned int ipoib_drain_late(struct ipoib_drain_qp *q, u64 now)
 		return 0;
 	q->nudged = true;
 	q->post_tries = min_t(u8, q->post_tries, IPOIB_DRAIN_POST_TRIES - 1);
-	d->ops->count(d, IPOIB_CNT_drain_nudged);
+	d->ops->count(d, q, IPOIB_CNT_drain_nudged);
 	if (q->err_busy)
 		return 0;
 	list_del_init(&q->wait);
@@ -373,7 +373,7 @@ static void ipoib_drain_unlist(struct ipoib_drain_qp *q,
 static unsigned int ipoib_drain_done(struct ipoib_drain_qp *q)
 {
 	ipoib_drain_slot_put(q);
-	q->d->ops->count(q->d, IPOIB_CNT_drain_reaped);
+	q->d->ops->count(q->d, q, IPOIB_CNT_drain_reaped);
 	ipoib_drain_unlist(q, IPOIB_DRAIN_DONE);
 	return ACT_RELEASE;
 }
@@ -452,10 +452,10 @@ static void ipoib_drain_post(struct ipoib_drain *d)
 
 	spin_lock_irq(&d->lock);
 	if (!err) {
-		d->ops->count(d, IPOIB_CNT_drain_posted);
+		d->ops->count(d, q, IPOIB_CNT_drain_posted);
 		return;
 	}
-	d->ops->count(d, IPOIB_CNT_drain_post_failed);
+	d->ops->count(d, q, IPOIB_CNT_drain_post_failed);
 	ipoib_drain_slot_put(q);
 	q->sq_done = false;
 	q->post_tries++;
@@ -589,7 +589,7 @@ bool ipoib_drain_begin(struct ipoib_drain_qp *q, enum ipoib_drain_reason reason,
 		d->nqps++;
 		d->next_due = min(d->next_due, q->start + d->timeout / 2);
 		ipoib_drain_set_state(q, IPOIB_DRAIN_ERROR);
-		d->ops->count(d, IPOIB_CNT_drain_started);
+		d->ops->count(d, q, IPOIB_CNT_drain_started);
 		ipoib_drain_mark_ready(q);
 	}
 	spin_unlock_irqrestore(&d->lock, flags);
@@ -611,7 +611,7 @@ void ipoib_drain_err_done(struct ipoib_drain_qp *q, int err)
 	spin_lock_irqsave(&d->lock, flags);
 	q->err_busy = false;
 	if (err)
-		d->ops->count(d, IPOIB_CNT_drain_err_failed);
+		d->ops->count(d, q, IPOIB_CNT_drain_err_failed);
 	ipoib_drain_set_in_err(q, !err);
 	ipoib_drain_mark_ready(q);
 	spin_unlock_irqrestore(&d->lock, flags);
@@ -630,11 +630,11 @@ void ipoib_drain_rq_done(struct ipoib_drain_qp *q)
 
 	spin_lock_irqsave(&d->lock, flags);
 	if (q->rq_done)
-		d->ops->count(d, IPOIB_CNT_drain_lwqe_dup);
+		d->ops->count(d, q, IPOIB_CNT_drain_lwqe_dup);
 	else if (q->state >= IPOIB_DRAIN_SWEEP)
-		d->ops->count(d, IPOIB_CNT_drain_lwqe_late);
+		d->ops->count(d, q, IPOIB_CNT_drain_lwqe_late);
 	else
-		d->ops->count(d, IPOIB_CNT_drain_lwqe);
+		d->ops->count(d, q, IPOIB_CNT_drain_lwqe);
 	q->rq_done = true;
 	ipoib_drain_seen(d, true, false);
 	if (!list_empty(&q->node))
@@ -661,11 +661,11 @@ void ipoib_drain_flushed(struct ipoib_drain *d, u32 slot, const void *key,
 	if (slot < d->window)
 		q = d->slots[slot];
 	if (!q || q->key != key) {
-		d->ops->count(d, IPOIB_CNT_drain_unknown);
+		d->ops->count(d, NULL, IPOIB_CNT_drain_unknown);
 		goto unlock;
 	}
-	d->ops->count(d, status == IB_WC_WR_FLUSH_ERR ?
-			 IPOIB_CNT_drain_flushed : IPOIB_CNT_drain_status_odd);
+	d->ops->count(d, q, status == IB_WC_WR_FLUSH_ERR ?
+			    IPOIB_CNT_drain_flushed : IPOIB_CNT_drain_status_odd);
 	if (q->condemned || d->dead)
 		goto unlock;
 	ipoib_drain_slot_put(q);
@@ -747,7 +747,7 @@ void ipoib_drain_reaped(struct ipoib_drain_qp *q, int err)
 
 	spin_lock_irq(&d->lock);
 	if (err) {
-		d->ops->count(d, IPOIB_CNT_drain_kept);
+		d->ops->count(d, q, IPOIB_CNT_drain_kept);
 		ipoib_drain_unlist(q, IPOIB_DRAIN_KEPT);
 		d->nkept += q->slot != IPOIB_DRAIN_NO_SLOT;
 		if (d->nkept == d->window)

@@ -43,7 +43,8 @@ extern const char *const ipoib_drain_strategy_names[IPOIB_DRAIN_NSTRATEGIES];
  * @release: the QP is gone for good, free what is left; last call for this QP;
  *	process context, no lock
  * @trace: a transition from @from to the present state; any context, lock held
- * @count: one event of kind @c; any context, lock held
+ * @count: one event of kind @c, of @q if it is one of a QP (else NULL); any
+ *	context, lock held
  * @strategy: the strategy has changed; any context, lock held; may be NULL
  * @missing: say once which signal was missing; process context, no lock
  */
@@ -57,7 +58,8 @@ struct ipoib_drain_ops {
 	void (*reap)(struct ipoib_drain_qp *q);
 	void (*release)(struct ipoib_drain_qp *q);
 	void (*trace)(struct ipoib_drain_qp *q, enum ipoib_drain_state from);
-	void (*count)(struct ipoib_drain *d, enum ipoib_drain_counter c);
+	void (*count)(struct ipoib_drain *d, const struct ipoib_drain_qp *q,
+		      enum ipoib_drain_counter c);
 	void (*strategy)(struct ipoib_drain *d);
 	void (*missing)(struct ipoib_drain_qp *q, bool lwqe, bool flush);
 };

@@ -17,7 +17,7 @@
 #define IPOIB_CM_DESTROY_TRIES	3
 #define IPOIB_CM_DESTROY_DELAY	100	/* ms between them */
 
-static struct ipoib_cm_rx *ipoib_cm_rx_of_drain(struct ipoib_drain_qp *q)
+static struct ipoib_cm_rx *ipoib_cm_rx_of_drain(const struct ipoib_drain_qp *q)
 {
 	return container_of(q, struct ipoib_cm_rx, drain);
 }
@@ -26,13 +26,16 @@ static struct ipoib_cm_rx *ipoib_cm_rx_of_drain(struct ipoib_drain_qp *q)
 static void ipoib_cm_rx_forget(struct ipoib_cm_rx *rx, bool keep)
 {
 	struct ipoib_cm_port *cm = &rx->conn.port->cm;
+	bool probe = ipoib_cm_rx_is_probe(rx);
 
+	if (probe)
+		ipoib_cm_probe_ended(rx, keep);
 	spin_lock_bh(&cm->lock);
 	ipoib_cm_rx_detach(rx);
 	list_del_init(&rx->conn.list);
 	if (keep)
 		ipoib_cm_keep(cm);
-	else if (!cm->has_srq)
+	else if (!cm->has_srq && !probe)
 		cm->recv_credits += cm->srq_depth;
 	if (!--cm->nrx)
 		wake_up_all(&cm->idle);
@@ -125,6 +128,73 @@ int ipoib_cm_rx_destroy_qp(struct ipoib_cm_rx *rx)
 	return err;
 }
 
+/**
+ * ipoib_cm_signal() - trace a signal of the HCA for a receive QP
+ * @rx: its connection
+ * @signal: which
+ * @status: of its completion, if it has one
+ *
+ * Context: any.
+ */
+void ipoib_cm_signal(struct ipoib_cm_rx *rx, const char *signal, int status)
+{
+	u64 start = READ_ONCE(rx->drain.start);
+	u64 age = start ? ktime_get_ns() - start : 0;
+
+	trace_ipoib_drain_signal(rx->conn.port->cm.name, rx->conn.qpn,
+				 rx->conn.peer.raw, signal, status,
+				 div_u64(age, NSEC_PER_USEC));
+}
+
+/**
+ * ipoib_cm_signal_rq() - note when the receive side was first said to be done
+ * @rx: the connection
+ *
+ * Context: any.
+ */
+void ipoib_cm_signal_rq(struct ipoib_cm_rx *rx)
+{
+	ipoib_cm_signal(rx, rx->ring && rx->ring->rx ? "ring" : "lwqe", 0);
+	if (!READ_ONCE(rx->seen.rq_at))
+		WRITE_ONCE(rx->seen.rq_at, ktime_get_ns());
+}
+
+/**
+ * ipoib_cm_rx_done() - the HCA will complete no more receives of this QP
+ * @rx: its connection
+ *
+ * Context: any.
+ */
+void ipoib_cm_rx_done(struct ipoib_cm_rx *rx)
+{
+	ipoib_cm_signal_rq(rx);
+	ipoib_drain_rq_done(&rx->drain);
+}
+
+/**
+ * ipoib_cm_rx_flushed() - a drain completion has been polled
+ * @cm: the port's connected-mode side
+ * @conn: whose QP it names; NULL if that is gone
+ * @status: of the completion
+ *
+ * Context: the poller of the receive CQ, RCU read side.
+ */
+void ipoib_cm_rx_flushed(struct ipoib_cm_port *cm, struct ipoib_cm_conn *conn,
+			 enum ib_wc_status status)
+{
+	struct ipoib_cm_rx *rx;
+
+	if (!conn || conn->role != IPOIB_CM_PASSIVE) {
+		trace_ipoib_drain_signal(cm->name, 0, in6addr_any.s6_addr,
+					 "flush", status, 0);
+		return;
+	}
+	rx = ipoib_cm_rx_of(conn);
+	ipoib_cm_signal(rx, "flush", status);
+	WRITE_ONCE(rx->seen.flush_status, status);
+	WRITE_ONCE(rx->seen.flush_at, ktime_get_ns());
+}
+
 static struct ipoib_cm_port *ipoib_cm_of_drain(struct ipoib_drain *d)
 {
 	return container_of(d, struct ipoib_cm_port, drain);
@@ -181,7 +251,7 @@ void ipoib_cm_err_work(struct work_struct *work)
 	if (rx->ring->rx)
 		ipoib_cm_ring_close(rx->ring);
 	/* Tell the peer before its sends go unanswered; not all states can. */
-	if (rx->drain.reason != IPOIB_DRAIN_BY_DREQ)
+	if (rx->conn.id && rx->drain.reason != IPOIB_DRAIN_BY_DREQ)
 		ib_send_cm_dreq(rx->conn.id, NULL, 0);
 	/* An HCA that does not move it to ERR may have done so by itself. */
 	if (rx->drain.err_tries < 2 || !ipoib_cm_rx_in_err(rx))
@@ -192,14 +262,21 @@ void ipoib_cm_err_work(struct work_struct *work)
 
 static int ipoib_cm_drain_post(struct ipoib_drain_qp *q, u32 slot)
 {
+	struct ipoib_cm_rx *rx = ipoib_cm_rx_of_drain(q);
 	const struct ib_send_wr *bad;
 	struct ib_send_wr wr = {
 		.wr_id = slot,
 		.opcode = IB_WR_SEND,
 		.send_flags = IB_SEND_SIGNALED,
 	};
+	int err;
 
-	return ib_post_send(ipoib_cm_rx_of_drain(q)->conn.qp, &wr, &bad);
+	/* It may complete before the call returns. */
+	WRITE_ONCE(rx->seen.posted_at, ktime_get_ns());
+	err = ib_post_send(rx->conn.qp, &wr, &bad);
+	if (err)
+		WRITE_ONCE(rx->seen.posted_at, 0);
+	return err;
 }
 
 /**
@@ -241,18 +318,34 @@ void ipoib_cm_reap_work(struct work_struct *work)
 
 	/* Write-back may wait for a connection that waits for this worker. */
 	noio = memalloc_noio_save();
-	ib_destroy_cm_id(rx->conn.id);
+	if (rx->conn.id)
+		ib_destroy_cm_id(rx->conn.id);
 	err = ipoib_cm_rx_destroy_qp(rx);
 	memalloc_noio_restore(noio);
 	ipoib_drain_reaped(&rx->drain, err);
+}
+
+static void ipoib_cm_drain_latency(struct ipoib_port *port, u64 ns)
+{
+	enum ipoib_port_stat stat = IPOIB_PORT_STAT_drain_within_1ms;
+	u64 limit = NSEC_PER_MSEC;
+
+	for (; stat < IPOIB_PORT_STAT_drain_over_10s && ns > limit; stat++)
+		limit *= 10;
+	ipoib_port_stat_inc(port, stat);
 }
 
 static void ipoib_cm_drain_release(struct ipoib_drain_qp *q)
 {
 	struct ipoib_cm_rx *rx = ipoib_cm_rx_of_drain(q);
 
-	if (q->condemned && rx->ring->srq && !q->rq_done)
-		ipoib_cm_ring_suspect(rx->ring);
+	/* A probe is no connection, and never received anything. */
+	if (!ipoib_cm_rx_is_probe(rx)) {
+		ipoib_cm_drain_latency(rx->conn.port,
+				       ktime_get_ns() - q->start);
+		if (q->condemned && rx->ring->srq && !q->rq_done)
+			ipoib_cm_ring_suspect(rx->ring);
+	}
 	ipoib_cm_rx_gone(rx);
 }
 
@@ -261,6 +354,9 @@ static void ipoib_cm_drain_trace(struct ipoib_drain_qp *q,
 {
 	struct ipoib_cm_conn *conn = &ipoib_cm_rx_of_drain(q)->conn;
 
+	if (from == IPOIB_DRAIN_LIVE)
+		ipoib_port_stat_inc(conn->port, IPOIB_PORT_STAT_REASON_BASE +
+				    q->reason);
 	trace_ipoib_drain(conn->port->cm.name, conn->qpn, conn->peer.raw,
 			  ipoib_drain_state_names[from],
 			  ipoib_drain_state_names[q->state],
@@ -269,12 +365,16 @@ static void ipoib_cm_drain_trace(struct ipoib_drain_qp *q,
 			  q->slot);
 }
 
+/* A probe has counters of its own: these tell of connections. */
 static void ipoib_cm_drain_count(struct ipoib_drain *d,
+				 const struct ipoib_drain_qp *q,
 				 enum ipoib_drain_counter c)
 {
 	struct ipoib_port *port = container_of(ipoib_cm_of_drain(d),
 					       struct ipoib_port, cm);
 
+	if (q && ipoib_cm_rx_is_probe(ipoib_cm_rx_of_drain(q)))
+		return;
 	ipoib_port_stat_inc(port, IPOIB_PORT_STAT_DRAIN_BASE + c);
 }
 
@@ -284,6 +384,9 @@ static void ipoib_cm_drain_missing(struct ipoib_drain_qp *q, bool lwqe,
 	struct ipoib_cm_conn *conn = &ipoib_cm_rx_of_drain(q)->conn;
 	struct ipoib_cm_port *cm = &conn->port->cm;
 
+	/* The probe says more, when it is over. */
+	if (q->reason == IPOIB_DRAIN_BY_PROBE)
+		return;
 	if (lwqe && !cm->said_lwqe) {
 		cm->said_lwqe = true;
 		dev_warn(&conn->port->ca->dev,

@@ -283,7 +283,7 @@ struct ipoib_cm_ring *ipoib_cm_ring_create_own(struct ipoib_port *port,
 	struct ipoib_cm_ring *ring;
 	int err;
 
-	ring = ipoib_cm_ring_alloc(port, port->cm.srq_depth);
+	ring = ipoib_cm_ring_alloc(port, rx->depth);
 	if (IS_ERR(ring))
 		return ring;
 	ring->rx = rx;
@@ -334,7 +334,7 @@ void ipoib_cm_ring_close(struct ipoib_cm_ring *ring)
 	done = ipoib_cm_ring_is_done(ring);
 	spin_unlock_bh(&ring->lock);
 	if (done)
-		ipoib_drain_rq_done(&ring->rx->drain);
+		ipoib_cm_rx_done(ring->rx);
 }
 
 /**
@@ -417,7 +417,7 @@ struct ipoib_cm_slot *ipoib_cm_ring_take(struct ipoib_cm_ring *ring, u32 index)
 	}
 	spin_unlock_bh(&ring->lock);
 	if (done)
-		ipoib_drain_rq_done(&ring->rx->drain);
+		ipoib_cm_rx_done(ring->rx);
 	return slot;
 }
 
@@ -472,7 +472,7 @@ static void ipoib_cm_chain_disclaim(struct ipoib_cm_ring *ring,
 	done = ipoib_cm_ring_is_done(ring);
 	spin_unlock_bh(&ring->lock);
 	if (done)
-		ipoib_drain_rq_done(&ring->rx->drain);
+		ipoib_cm_rx_done(ring->rx);
 	queue_delayed_work(cm->reap_wq, &cm->refill_work, IPOIB_CM_REFILL_DELAY);
 }
 

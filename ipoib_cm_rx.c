@@ -13,7 +13,6 @@
 #define IPOIB_CM_WALK		32		/* connections acted on at a time */
 #define IPOIB_CM_SUPERSEDED	(2 * HZ)	/* idle time of an older twin */
 #define IPOIB_CM_HALF_OPEN	(30 * HZ)	/* our own REQs get 26 s */
-#define IPOIB_CM_AGE_MIN	HZ
 #define IPOIB_CM_AGE_MAX	(10 * HZ)
 
 /**
@@ -37,10 +36,13 @@ void ipoib_cm_rx_close(struct ipoib_cm_rx *rx, enum ipoib_drain_reason reason,
 			rx->reason = reason;
 		rx->aborted = true;
 		rx->lwqe |= lwqe;
+		if (lwqe)
+			ipoib_cm_signal_rq(rx);
 		lwqe = false;
 		break;
 	case IPOIB_CM_RX_REP:
 	case IPOIB_CM_RX_LIVE:
+		rx->reason = reason;
 		ipoib_cm_rx_set_state(rx, IPOIB_CM_RX_CLOSE);
 		begin = true;
 		break;
@@ -51,7 +53,7 @@ void ipoib_cm_rx_close(struct ipoib_cm_rx *rx, enum ipoib_drain_reason reason,
 	if (begin)
 		ipoib_drain_begin(&rx->drain, reason, false);
 	if (lwqe)
-		ipoib_drain_rq_done(&rx->drain);
+		ipoib_cm_rx_done(rx);
 }
 
 static void ipoib_cm_rx_qp_event(struct ib_event *event, void *context)
@@ -61,8 +63,6 @@ static void ipoib_cm_rx_qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_QP_LAST_WQE_REACHED:
-		trace_ipoib_drain_signal(rx->conn.port->cm.name, rx->conn.qpn,
-					 "lwqe", 0);
 		ipoib_cm_rx_close(rx, IPOIB_DRAIN_BY_LWQE, true);
 		break;
 	case IB_EVENT_QP_FATAL:
@@ -148,7 +148,7 @@ static struct ib_qp *ipoib_cm_rx_create_qp(struct ipoib_cm_rx *rx)
 	};
 
 	if (!attr.srq) {
-		attr.cap.max_recv_wr = port->cm.srq_depth;
+		attr.cap.max_recv_wr = rx->depth;
 		attr.cap.max_recv_sge = port->cm.rx_pages;
 	}
 	return ib_create_qp(port->pd, &attr);
@@ -166,12 +166,21 @@ static int ipoib_cm_rx_to_init(struct ipoib_cm_rx *rx)
 			    IB_QP_PKEY_INDEX | IB_QP_PORT);
 }
 
+/* The probe's QP has no CM id to ask: it is connected to itself. */
+static int ipoib_cm_rx_attr(struct ipoib_cm_rx *rx, struct ib_qp_attr *attr,
+			    int *mask)
+{
+	if (ipoib_cm_rx_is_probe(rx))
+		return ipoib_cm_probe_attr(rx, attr, mask);
+	return ib_cm_init_qp_attr(rx->conn.id, attr, mask);
+}
+
 static int ipoib_cm_rx_to_rtr(struct ipoib_cm_rx *rx)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
 	int err, mask;
 
-	err = ib_cm_init_qp_attr(rx->conn.id, &attr, &mask);
+	err = ipoib_cm_rx_attr(rx, &attr, &mask);
 	if (err)
 		return err;
 	attr.rq_psn = rx->psn;
@@ -185,19 +194,22 @@ static int ipoib_cm_rx_to_rts(struct ipoib_cm_rx *rx)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS };
 	int err, mask;
 
-	err = ib_cm_init_qp_attr(rx->conn.id, &attr, &mask);
+	err = ipoib_cm_rx_attr(rx, &attr, &mask);
 	if (err)
 		return err;
 	attr.max_rd_atomic = 0;
 	return ib_modify_qp(rx->conn.qp, &attr, mask & ~IB_QP_PATH_MIG_STATE);
 }
 
-/*
- * Make the QP and bring it to RTS.
- * Return: 0 or -errno; @reached tells how far it came, RESET if there is none.
+/**
+ * ipoib_cm_rx_make_qp() - make the QP of a connection and bring it to RTS
+ * @rx: the connection
+ * @reached: how far it came; untouched if there is no QP
+ *
+ * Context: process, no locks.
+ * Return: 0 or -errno.
  */
-static int ipoib_cm_rx_make_qp(struct ipoib_cm_rx *rx,
-			       enum ib_qp_state *reached)
+int ipoib_cm_rx_make_qp(struct ipoib_cm_rx *rx, enum ib_qp_state *reached)
 {
 	struct ipoib_port *port = rx->conn.port;
 	struct ib_qp *qp;
@@ -257,27 +269,30 @@ static int ipoib_cm_send_rep(struct ipoib_cm_rx *rx)
 	return ib_send_cm_rep(rx->conn.id, &rep);
 }
 
-/* The worker is the only one who knows of the QP: dispose of both. */
-static void ipoib_cm_accept_undo(struct ipoib_cm_rx *rx, int err, bool replied,
-				 enum ib_qp_state reached)
+/**
+ * ipoib_cm_rx_dispose() - end a connection that has not left state REQ
+ * @rx: the connection; the calling worker is the only one who knows of the QP
+ * @reached: how far the QP came
+ *
+ * Context: process, no locks.
+ */
+void ipoib_cm_rx_dispose(struct ipoib_cm_rx *rx, enum ib_qp_state reached)
 {
-	enum ipoib_drain_reason reason = IPOIB_DRAIN_BY_ACCEPT;
+	enum ipoib_drain_reason reason;
 	bool lwqe;
 
-	/* What was aborted may work the next time; the peer asks again. */
-	if (!replied)
-		ib_send_cm_rej(rx->conn.id, err ? IB_CM_REJ_NO_RESOURCES :
-			       IB_CM_REJ_UNSUPPORTED, NULL, 0, NULL, 0);
 	if (reached < IB_QPS_RTR) {
 		/* It can have received nothing: no drain is needed. */
-		ib_destroy_cm_id(rx->conn.id);
+		if (rx->conn.id)
+			ib_destroy_cm_id(rx->conn.id);
 		if (!rx->conn.qp || !ipoib_cm_rx_destroy_qp(rx))
 			ipoib_cm_rx_gone(rx);
 		return;
 	}
 	spin_lock_irq(&rx->lock);
-	if (rx->aborted)
-		reason = rx->reason;
+	if (!rx->aborted)
+		rx->reason = IPOIB_DRAIN_BY_ACCEPT;
+	reason = rx->reason;
 	lwqe = rx->lwqe;
 	ipoib_cm_rx_set_state(rx, IPOIB_CM_RX_CLOSE);
 	spin_unlock_irq(&rx->lock);
@@ -285,6 +300,16 @@ static void ipoib_cm_accept_undo(struct ipoib_cm_rx *rx, int err, bool replied,
 	if (lwqe)
 		ipoib_drain_rq_done(&rx->drain);
 	ipoib_drain_begin(&rx->drain, reason, reached != IB_QPS_RTS);
+}
+
+static void ipoib_cm_accept_undo(struct ipoib_cm_rx *rx, int err, bool replied,
+				 enum ib_qp_state reached)
+{
+	/* What was aborted may work the next time; the peer asks again. */
+	if (!replied)
+		ib_send_cm_rej(rx->conn.id, err ? IB_CM_REJ_NO_RESOURCES :
+			       IB_CM_REJ_UNSUPPORTED, NULL, 0, NULL, 0);
+	ipoib_cm_rx_dispose(rx, reached);
 }
 
 static void ipoib_cm_accept_work(struct work_struct *work)
@@ -364,20 +389,17 @@ static int ipoib_cm_rx_admit(struct ipoib_netdev *priv, struct ipoib_cm_rx *rx)
 	if (twins >= IPOIB_CM_PEER_MAX)
 		return IB_CM_REJ_NO_RESOURCES;
 	if (!cm->has_srq) {
-		if (cm->nrx >= ipoib_max_nonsrq_conn_qp ||
+		if (cm->nrx - cm->probe.nqps >= ipoib_max_nonsrq_conn_qp ||
 		    cm->recv_credits < cm->srq_depth)
 			return IB_CM_REJ_NO_QP;
 		cm->recv_credits -= cm->srq_depth;
 	}
 	/* An interface that accepts has its UD QP; one that is leaving may not. */
 	rx->conn.ud_qpn = priv->ud.qp->qp_num;
-	ipoib_drain_qp_init(&cm->drain, &rx->drain, NULL);
 	rcu_assign_pointer(rx->conn.netdev, priv);
-	list_add_tail(&rx->conn.list, &cm->rx_conns);
 	WRITE_ONCE(priv->cm.nrx, priv->cm.nrx + 1);
 	WRITE_ONCE(cm->nattached, cm->nattached + 1);
-	if (!cm->nrx++)
-		queue_delayed_work(cm->reap_wq, &cm->age_work, IPOIB_CM_AGE_MIN);
+	ipoib_cm_rx_enlist(rx);
 	return 0;
 }
 
@@ -387,18 +409,13 @@ static struct ipoib_cm_rx *ipoib_cm_rx_alloc(struct ipoib_netdev *priv,
 {
 	struct ipoib_cm_rx *rx;
 
-	rx = kzalloc(sizeof(*rx), GFP_KERNEL);
+	rx = ipoib_cm_rx_new(priv->port);
 	if (!rx)
 		return NULL;
-	ipoib_cm_conn_init(&rx->conn, priv->port, IPOIB_CM_PASSIVE);
-	spin_lock_init(&rx->lock);
 	INIT_WORK(&rx->accept_work, ipoib_cm_accept_work);
-	INIT_WORK(&rx->err_work, ipoib_cm_err_work);
-	INIT_WORK(&rx->reap_work, ipoib_cm_reap_work);
 	rx->conn.id = id;
 	rx->conn.peer = req->primary_path->dgid;
 	rx->conn.pkey_index = priv->pkey_index;
-	rx->psn = get_random_u32() & IPOIB_QPN_MASK;
 	rx->responder_resources = min_t(u32, req->responder_resources,
 					priv->port->ca->attrs.max_qp_rd_atom);
 	return rx;
@@ -576,8 +593,7 @@ static void ipoib_cm_rx_wc(struct ipoib_cm_rx_poll *poll, const struct ib_wc *wc
 
 	conn = ipoib_cm_conn_find(cm, wc->qp);
 	if (!id) {
-		trace_ipoib_drain_signal(cm->name, conn ? conn->qpn : 0, "flush",
-					 wc->status);
+		ipoib_cm_rx_flushed(cm, conn, wc->status);
 		if (wc->status != IB_WC_WR_FLUSH_ERR)
 			dev_warn_ratelimited(&poll->port->ca->dev,
 					     "port %u: a drain WR completed with %s\n",

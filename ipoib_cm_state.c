@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 
 #include "ipoib.h"
+#include "ipoib_cm_conn.h"
 #include "ipoib_cm_state.h"
 #include "ipoib_trace.h"
 
@@ -42,6 +43,27 @@ const u8 ipoib_cm_tx_legal[IPOIB_CM_TX_NSTATES] = {
 	[IPOIB_CM_TX_FLUSH] = BIT(IPOIB_CM_TX_DEAD) | BIT(IPOIB_CM_TX_KEPT),
 };
 
+static void ipoib_cm_trace(const struct ipoib_cm_conn *conn, const char *role,
+			   const char *from, const char *to, const char *reason)
+{
+	trace_ipoib_conn(conn->port->cm.name, role, conn->qpn, conn->peer.raw,
+			 from, to, reason,
+			 jiffies_to_msecs(jiffies - conn->created),
+			 jiffies_to_msecs(jiffies - READ_ONCE(conn->used)));
+}
+
+/* Why an active connection ends, "-" while it does not. */
+static const char *ipoib_cm_tx_why(const struct ipoib_cm_tx *tx)
+{
+	if (tx->state < IPOIB_CM_TX_CLOSE)
+		return "-";
+	if (test_bit(IPOIB_CM_TX_F_DEAD, &tx->flags))
+		return "device";
+	if (test_bit(IPOIB_CM_TX_F_FAILED, &tx->flags))
+		return "failed";
+	return test_bit(IPOIB_CM_TX_F_QUIET, &tx->flags) ? "peer" : "local";
+}
+
 /**
  * ipoib_cm_rx_set_state() - the one place where a passive connection's state
  *	changes
@@ -58,9 +80,10 @@ void ipoib_cm_rx_set_state(struct ipoib_cm_rx *rx, enum ipoib_cm_rx_state to)
 	WARN_ONCE(!(ipoib_cm_rx_legal[from] & BIT(to)), "cm rx: %s -> %s\n",
 		  ipoib_cm_rx_state_names[from], ipoib_cm_rx_state_names[to]);
 	WRITE_ONCE(rx->state, to);
-	trace_ipoib_conn(rx->conn.port->cm.name, "rx", rx->conn.qpn,
-			 rx->conn.peer.raw, ipoib_cm_rx_state_names[from],
-			 ipoib_cm_rx_state_names[to]);
+	ipoib_cm_trace(&rx->conn, "rx", ipoib_cm_rx_state_names[from],
+		       ipoib_cm_rx_state_names[to],
+		       to < IPOIB_CM_RX_CLOSE ? "-" :
+		       ipoib_drain_reason_names[rx->reason]);
 }
 
 /**
@@ -79,9 +102,8 @@ void ipoib_cm_tx_set_state(struct ipoib_cm_tx *tx, enum ipoib_cm_tx_state to)
 	WARN_ONCE(!(ipoib_cm_tx_legal[from] & BIT(to)), "cm tx: %s -> %s\n",
 		  ipoib_cm_tx_state_names[from], ipoib_cm_tx_state_names[to]);
 	WRITE_ONCE(tx->state, to);
-	trace_ipoib_conn(tx->conn.port->cm.name, "tx", tx->conn.qpn,
-			 tx->conn.peer.raw, ipoib_cm_tx_state_names[from],
-			 ipoib_cm_tx_state_names[to]);
+	ipoib_cm_trace(&tx->conn, "tx", ipoib_cm_tx_state_names[from],
+		       ipoib_cm_tx_state_names[to], ipoib_cm_tx_why(tx));
 }
 
 /**
@@ -101,6 +123,46 @@ void ipoib_cm_conn_init(struct ipoib_cm_conn *conn, struct ipoib_port *port,
 	conn->role = role;
 	conn->created = jiffies;
 	conn->used = jiffies;
+}
+
+/**
+ * ipoib_cm_rx_new() - allocate a passive connection
+ * @port: the port
+ *
+ * Context: process.
+ * Return: the connection, on no list yet, or NULL.
+ */
+struct ipoib_cm_rx *ipoib_cm_rx_new(struct ipoib_port *port)
+{
+	struct ipoib_cm_rx *rx;
+
+	rx = kzalloc(sizeof(*rx), GFP_KERNEL);
+	if (!rx)
+		return NULL;
+	ipoib_cm_conn_init(&rx->conn, port, IPOIB_CM_PASSIVE);
+	spin_lock_init(&rx->lock);
+	INIT_WORK(&rx->err_work, ipoib_cm_err_work);
+	INIT_WORK(&rx->reap_work, ipoib_cm_reap_work);
+	rx->psn = get_random_u32() & IPOIB_QPN_MASK;
+	rx->depth = port->cm.srq_depth;
+	return rx;
+}
+
+/**
+ * ipoib_cm_rx_enlist() - put a new connection on the port's list
+ * @rx: the connection
+ *
+ * Context: &struct ipoib_cm_port.lock held.
+ */
+void ipoib_cm_rx_enlist(struct ipoib_cm_rx *rx)
+{
+	struct ipoib_cm_port *cm = &rx->conn.port->cm;
+
+	lockdep_assert_held(&cm->lock);
+	ipoib_drain_qp_init(&cm->drain, &rx->drain, NULL);
+	list_add_tail(&rx->conn.list, &cm->rx_conns);
+	if (!cm->nrx++)
+		queue_delayed_work(cm->reap_wq, &cm->age_work, IPOIB_CM_AGE_MIN);
 }
 
 static void ipoib_cm_conn_free(struct kref *ref)

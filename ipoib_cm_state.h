@@ -16,6 +16,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "ipoib_cm_drain.h"
+#include "ipoib_cm_probe.h"
 
 struct ipoib_cm_port;
 struct ipoib_cm_ring;
@@ -96,6 +97,7 @@ enum ipoib_cm_rx_state {
  *	event handler takes it
  * @state: set by ipoib_cm_rx_set_state() only
  * @aborted: ended while a worker was still making the QP, because of @reason
+ * @reason: why it ended; IPOIB_DRAIN_BY_PROBE from the start for the HCA probe's
  * @lwqe: LWQE was raised while a worker was still making the QP
  * @rtu: RTU was received before the worker was done
  * @superseded: the same peer has a newer one, so retire it when it is idle
@@ -103,6 +105,8 @@ enum ipoib_cm_rx_state {
  * @responder_resources: as the peer asked, at most what the HCA has
  * @drain: the drain engine's part
  * @ring: where its receives come from; a reference is held
+ * @depth: receive WRs of a ring of its own
+ * @seen: the signals of its drain
  * @accept_work: makes the QP and sends the REP
  * @err_work: moves the QP to ERR
  * @reap_work: destroys CM id and QP
@@ -120,6 +124,8 @@ struct ipoib_cm_rx {
 	u8 responder_resources;
 	struct ipoib_drain_qp drain;
 	struct ipoib_cm_ring *ring;
+	u32 depth;
+	struct ipoib_cm_signals seen;
 	struct work_struct accept_work;
 	struct work_struct err_work;
 	struct work_struct reap_work;

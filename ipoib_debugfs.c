@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * debugfs: ipoib/<interface>_{mcg,path,cm_drain,cm_conns}. The files follow
- * the name of their interface.
+ * debugfs: ipoib/<interface>_{mcg,path,cm_drain,cm_conns,cm_probe}. The files
+ * follow the name of their interface.
  */
 #include <linux/debugfs.h>
 #include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/seq_file.h>
@@ -41,14 +43,49 @@ static int ipoib_conns_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(ipoib_conns);
 
+static int ipoib_probe_show(struct seq_file *m, void *unused)
+{
+	struct ipoib_netdev *priv = m->private;
+
+	ipoib_cm_probe_show(priv->port, m);
+	return 0;
+}
+
+static int ipoib_probe_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, ipoib_probe_show, inode->i_private);
+}
+
+/* Whatever is written: probe again. */
+static ssize_t ipoib_probe_write(struct file *file, const char __user *buf,
+				 size_t len, loff_t *pos)
+{
+	struct ipoib_netdev *priv = file_inode(file)->i_private;
+	int err;
+
+	err = ipoib_cm_probe_ask(priv->port);
+	return err ? err : len;
+}
+
+static const struct file_operations ipoib_probe_fops = {
+	.owner = THIS_MODULE,
+	.open = ipoib_probe_open,
+	.read = seq_read,
+	.write = ipoib_probe_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
 static const struct {
 	const char *suffix;
+	umode_t mode;
 	const struct file_operations *fops;
 } ipoib_debugfs_files[IPOIB_DEBUGFS_FILES] = {
-	{ "mcg", &ipoib_mcg_fops },
-	{ "path", &ipoib_paths_fops },
-	{ "cm_drain", &ipoib_drain_fops },
-	{ "cm_conns", &ipoib_conns_fops },
+	{ "mcg", 0400, &ipoib_mcg_fops },
+	{ "path", 0400, &ipoib_paths_fops },
+	{ "cm_drain", 0400, &ipoib_drain_fops },
+	{ "cm_conns", 0400, &ipoib_conns_fops },
+	{ "cm_probe", 0600, &ipoib_probe_fops },
 };
 
 /* An interface of another network namespace may have the same name. */
@@ -72,7 +109,8 @@ static struct dentry *ipoib_debugfs_file(struct ipoib_netdev *priv, int i)
 			 suffix);
 	if (ipoib_debugfs_taken(name))
 		return NULL;
-	return debugfs_create_file(name, 0400, ipoib_debugfs_root, priv,
+	return debugfs_create_file(name, ipoib_debugfs_files[i].mode,
+				   ipoib_debugfs_root, priv,
 				   ipoib_debugfs_files[i].fops);
 }
 

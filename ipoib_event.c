@@ -178,6 +178,8 @@ int ipoib_event_refresh_port(struct ipoib_netdev *priv)
 	priv->lid = attr.lid;
 	if (attr.state != IB_PORT_ACTIVE)
 		ipoib_mcast_link_down(priv);
+	else
+		ipoib_cm_probe_active(port);
 	if (ipoib_event_refresh_addr(priv) || pkey != priv->pkey)
 		call_netdevice_notifiers(NETDEV_CHANGEADDR, priv->dev);
 	return 0;

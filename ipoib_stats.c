@@ -14,6 +14,9 @@ const char *const ipoib_stat_names[IPOIB_STAT_COUNT] = {
 const char *const ipoib_port_stat_names[IPOIB_PORT_STAT_COUNT] = {
 #define C(id, text) #id,
 	IPOIB_DRAIN_COUNTERS(C)
+#define R(id, name, text) "drain_by_" #name,
+	IPOIB_DRAIN_REASONS(R)
+#undef R
 	IPOIB_PORT_COUNTERS(C)
 #undef C
 };
@@ -132,4 +135,18 @@ void ipoib_stats_fold(struct ipoib_netdev *priv, struct rtnl_link_stats64 *out)
 void ipoib_port_stat_inc(struct ipoib_port *port, enum ipoib_port_stat stat)
 {
 	atomic64_inc(&port->stats[stat]);
+}
+
+/**
+ * ipoib_port_stat_set() - set a figure of a port that is not a count
+ * @port: the port
+ * @stat: which figure
+ * @value: its value
+ *
+ * Context: any.
+ */
+void ipoib_port_stat_set(struct ipoib_port *port, enum ipoib_port_stat stat,
+			 u64 value)
+{
+	atomic64_set(&port->stats[stat], value);
 }

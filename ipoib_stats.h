@@ -83,11 +83,26 @@ enum ipoib_stat {
 	C(cm_stock_deficit,	"receive WRs that could not be reposted at once") \
 	C(cm_refills,		"runs of the refill work that posted receive WRs") \
 	C(cm_generations,	"SRQs made to replace a suspect one")		\
-	C(cm_kept,		"QPs, SRQs and CQs leaked: destroy failed")
+	C(cm_kept,		"QPs, SRQs and CQs leaked: destroy failed")	\
+	C(drain_within_1ms,	"receive QPs gone within 1 ms")			\
+	C(drain_within_10ms,	"receive QPs gone within 10 ms, but not 1 ms")	\
+	C(drain_within_100ms,	"receive QPs gone within 100 ms, but not 10 ms") \
+	C(drain_within_1s,	"receive QPs gone within 1 s, but not 100 ms")	\
+	C(drain_within_10s,	"receive QPs gone within 10 s, but not 1 s")	\
+	C(drain_over_10s,	"receive QPs gone after more than 10 s")	\
+	C(probe_runs,		"HCA probes that are over")			\
+	C(probe_qps,		"QPs that the last HCA probe drained")		\
+	C(probe_lwqe,		"QPs of the last HCA probe that had LWQE")	\
+	C(probe_flush,		"QPs of the last HCA probe whose drain WR was flushed") \
+	C(probe_lwqe_us,	"the longest that LWQE took after ERR, in microseconds") \
+	C(probe_flush_us,	"the longest that a flush took, in microseconds")
 
 enum ipoib_port_stat {
 	IPOIB_PORT_STAT_DRAIN_BASE = 0,
 	IPOIB_PORT_STAT_DRAIN_LAST = IPOIB_DRAIN_NCOUNTERS - 1,
+	IPOIB_PORT_STAT_REASON_BASE,	/* drains begun, by enum ipoib_drain_reason */
+	IPOIB_PORT_STAT_REASON_LAST = IPOIB_PORT_STAT_REASON_BASE +
+				      IPOIB_DRAIN_NREASONS - 1,
 #define C(id, text) IPOIB_PORT_STAT_##id,
 	IPOIB_PORT_COUNTERS(C)
 #undef C
@@ -114,6 +129,8 @@ void ipoib_stat_packet(struct ipoib_netdev *priv, enum ipoib_stat packets,
 void ipoib_stats_read(struct ipoib_netdev *priv, u64 *out);
 void ipoib_stats_fold(struct ipoib_netdev *priv, struct rtnl_link_stats64 *out);
 void ipoib_port_stat_inc(struct ipoib_port *port, enum ipoib_port_stat stat);
+void ipoib_port_stat_set(struct ipoib_port *port, enum ipoib_port_stat stat,
+			 u64 value);
 
 extern const char *const ipoib_stat_names[IPOIB_STAT_COUNT];
 extern const char *const ipoib_port_stat_names[IPOIB_PORT_STAT_COUNT];

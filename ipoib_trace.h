@@ -42,31 +42,41 @@ TRACE_EVENT(ipoib_drain,
 		  __entry->age_us, (int)__entry->slot)
 );
 
-/* A signal of the HCA for a receive QP: an LWQE or a drain completion. */
+/*
+ * A signal of the HCA for a receive QP: an LWQE, the last receive of its own
+ * ring, or a drain completion. The QP is 0 if it is not known.
+ */
 TRACE_EVENT(ipoib_drain_signal,
-	TP_PROTO(const char *port, u32 qpn, const char *signal, int status),
-	TP_ARGS(port, qpn, signal, status),
+	TP_PROTO(const char *port, u32 qpn, const u8 *gid, const char *signal,
+		 int status, u64 age_us),
+	TP_ARGS(port, qpn, gid, signal, status, age_us),
 	TP_STRUCT__entry(
 		__string(port, port)
 		__field(u32, qpn)
+		__array(u8, gid, 16)
 		__string(signal, signal)
 		__field(int, status)
+		__field(u64, age_us)
 	),
 	TP_fast_assign(
 		ipoib_assign_str(port, port);
 		__entry->qpn = qpn;
+		memcpy(__entry->gid, gid, 16);
 		ipoib_assign_str(signal, signal);
 		__entry->status = status;
+		__entry->age_us = age_us;
 	),
-	TP_printk("%s qpn=0x%06x %s status=%d", __get_str(port),
-		  __entry->qpn, __get_str(signal), __entry->status)
+	TP_printk("%s qpn=0x%06x %s status=%d peer=%pI6c age_us=%llu",
+		  __get_str(port), __entry->qpn, __get_str(signal),
+		  __entry->status, __entry->gid, __entry->age_us)
 );
 
-/* A connection moved from one state to another. */
+/* A connection moved from one state to another. Ages are in ms. */
 TRACE_EVENT(ipoib_conn,
 	TP_PROTO(const char *port, const char *role, u32 qpn, const u8 *gid,
-		 const char *from, const char *to),
-	TP_ARGS(port, role, qpn, gid, from, to),
+		 const char *from, const char *to, const char *reason,
+		 u32 age_ms, u32 idle_ms),
+	TP_ARGS(port, role, qpn, gid, from, to, reason, age_ms, idle_ms),
 	TP_STRUCT__entry(
 		__string(port, port)
 		__string(role, role)
@@ -74,6 +84,9 @@ TRACE_EVENT(ipoib_conn,
 		__array(u8, gid, 16)
 		__string(from, from)
 		__string(to, to)
+		__string(reason, reason)
+		__field(u32, age_ms)
+		__field(u32, idle_ms)
 	),
 	TP_fast_assign(
 		ipoib_assign_str(port, port);
@@ -82,10 +95,14 @@ TRACE_EVENT(ipoib_conn,
 		memcpy(__entry->gid, gid, 16);
 		ipoib_assign_str(from, from);
 		ipoib_assign_str(to, to);
+		ipoib_assign_str(reason, reason);
+		__entry->age_ms = age_ms;
+		__entry->idle_ms = idle_ms;
 	),
-	TP_printk("%s %s qpn=0x%06x peer=%pI6c %s -> %s", __get_str(port),
-		  __get_str(role), __entry->qpn, __entry->gid,
-		  __get_str(from), __get_str(to))
+	TP_printk("%s %s qpn=0x%06x peer=%pI6c %s -> %s reason=%s age_ms=%u idle_ms=%u",
+		  __get_str(port), __get_str(role), __entry->qpn, __entry->gid,
+		  __get_str(from), __get_str(to), __get_str(reason),
+		  __entry->age_ms, __entry->idle_ms)
 );
 
 #endif /* IPOIB_TRACE_H */

@@ -4,7 +4,8 @@
 # awk -f counters.awk ipoib_ethtool.c ipoib_stats.h ipoib_cm_drain_defs.h
 #
 # The totals are a table of their own; of the interface's counters those before
-# IPOIB_FIRST_STAT are not shown, as they are in the totals.
+# IPOIB_FIRST_STAT are not shown, as they are in the totals. Each reason of a drain
+# has a counter.
 
 /^#define IPOIB_FIRST_STAT/ {
 	first = $3
@@ -24,4 +25,12 @@
 	sub(/^[^"]*"/, "", text)
 	sub(/".*/, "", text)
 	printf "``%s``\n  %s\n\n", name, text
+}
+
+/^[ \t]*R\([A-Z_]+,/ {
+	split($0, field, /[(),][ \t]*/)
+	text = $0
+	sub(/^[^"]*"/, "", text)
+	sub(/".*/, "", text)
+	printf "``drain_by_%s``\n  teardowns because: %s\n\n", field[3], text
 }

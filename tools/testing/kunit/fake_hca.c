@@ -140,7 +140,8 @@ static void op_trace(struct ipoib_drain_qp *q, enum ipoib_drain_state from)
 	strlcat(qp->path, ipoib_drain_state_names[q->state], sizeof(qp->path));
 }
 
-static void op_count(struct ipoib_drain *d, enum ipoib_drain_counter c)
+static void op_count(struct ipoib_drain *d, const struct ipoib_drain_qp *q,
+		     enum ipoib_drain_counter c)
 {
 	lockdep_assert_held(&d->lock);
 	hca_of(d)->count[c]++;

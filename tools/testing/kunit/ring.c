@@ -204,6 +204,7 @@ static int ring_init(struct kunit *test)
 	rig_port(rig);
 	rig->qp.device = &rig->ca->ca;
 	rig->rx->conn.qp = &rig->qp;
+	rig->rx->depth = DEPTH;
 	rig->hca = hca_make(test, 1);
 	ipoib_drain_qp_init(&rig->hca->d, &rig->rx->drain, &rig->qp);
 	fake_alloc_set(-1);

@@ -46,6 +46,23 @@ void ipoib_cm_keep(struct ipoib_cm_port *cm)
 	cm->nkept++;
 }
 
+/* Workers of connections, which no test lets run. */
+void ipoib_cm_err_work(struct work_struct *work)
+{
+	fake_warned(__FILE__, __LINE__, "err_work");
+}
+
+void ipoib_cm_reap_work(struct work_struct *work)
+{
+	fake_warned(__FILE__, __LINE__, "reap_work");
+}
+
+/* As the driver's, without its trace. */
+void ipoib_cm_rx_done(struct ipoib_cm_rx *rx)
+{
+	ipoib_drain_rq_done(&rx->drain);
+}
+
 /* The poller has its turn, and finds the CQ empty. */
 void ipoib_cm_rx_poke(struct ipoib_cm_port *cm)
 {

@@ -86,11 +86,13 @@ static struct seen {
 	const char *role;
 	const char *from;
 	const char *to;
+	const char *reason;
 	u32 qpn;
 } seen;
 
 static void seen_conn(void *data, const char *port, const char *role, u32 qpn, const u8 *gid,
-		      const char *from, const char *to)
+		      const char *from, const char *to, const char *reason, u32 age_ms,
+		      u32 idle_ms)
 {
 	struct seen *s = data;
 
@@ -99,6 +101,7 @@ static void seen_conn(void *data, const char *port, const char *role, u32 qpn, c
 	s->qpn = qpn;
 	s->from = from;
 	s->to = to;
+	s->reason = reason;
 }
 
 static void seen_drain(struct ipoib_drain_qp *q, enum ipoib_drain_state from)
@@ -166,6 +169,42 @@ static struct ipoib_port *make_port(struct kunit *test)
 	return port;
 }
 
+/* Why an active connection ended: what its flags say, the gravest first. */
+static const struct why {
+	unsigned long flags;
+	const char *reason;
+} whys[] = {
+	{ 0, "local" },
+	{ BIT(IPOIB_CM_TX_F_CLOSE), "local" },
+	{ BIT(IPOIB_CM_TX_F_CLOSE) | BIT(IPOIB_CM_TX_F_QUIET), "peer" },
+	{ BIT(IPOIB_CM_TX_F_FAILED) | BIT(IPOIB_CM_TX_F_QUIET), "failed" },
+	{ BIT(IPOIB_CM_TX_F_DEAD) | BIT(IPOIB_CM_TX_F_FAILED), "device" },
+};
+
+static void why_desc(const struct why *w, char *to)
+{
+	snprintf(to, KUNIT_PARAM_DESC_SIZE, "flags %lx", w->flags);
+}
+
+KUNIT_ARRAY_PARAM(why, whys, why_desc);
+
+static void tx_why(struct kunit *test)
+{
+	const struct why *w = test->param_value;
+	struct ipoib_cm_tx *tx = kunit_kzalloc(test, sizeof(*tx), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, tx);
+	spin_lock_init(&tx->lock);
+	tx->conn.port = make_port(test);
+	tx->flags = w->flags;
+	tx->state = IPOIB_CM_TX_UP;
+	spin_lock_bh(&tx->lock);
+	ipoib_cm_tx_set_state(tx, IPOIB_CM_TX_CLOSE);
+	spin_unlock_bh(&tx->lock);
+	KUNIT_EXPECT_STREQ(test, seen.reason, w->reason);
+	KUNIT_EXPECT_EQ(test, fake_warnings(), 0u);
+}
+
 static void rx_pair(struct kunit *test)
 {
 	u32 n = (const char *)test->param_value - rx_pairs;
@@ -178,12 +217,14 @@ static void rx_pair(struct kunit *test)
 	spin_lock_init(&rx->lock);
 	rx->conn.port = make_port(test);
 	rx->conn.qpn = 0x123456;
+	rx->reason = IPOIB_DRAIN_BY_IDLE;
 	rx->state = from;
 	spin_lock_irq(&rx->lock);
 	ipoib_cm_rx_set_state(rx, to);
 	spin_unlock_irq(&rx->lock);
 	KUNIT_EXPECT_EQ(test, (u32)rx->state, to);
 	KUNIT_EXPECT_STREQ(test, seen.role, "rx");
+	KUNIT_EXPECT_STREQ(test, seen.reason, to < IPOIB_CM_RX_CLOSE ? "-" : "idle");
 	KUNIT_EXPECT_EQ(test, seen.qpn, 0x123456u);
 	expect_verdict(test, legal, ipoib_cm_rx_state_names[from],
 		       ipoib_cm_rx_state_names[to]);
@@ -207,6 +248,7 @@ static void tx_pair(struct kunit *test)
 	spin_unlock_bh(&tx->lock);
 	KUNIT_EXPECT_EQ(test, (u32)tx->state, to);
 	KUNIT_EXPECT_STREQ(test, seen.role, "tx");
+	KUNIT_EXPECT_STREQ(test, seen.reason, to < IPOIB_CM_TX_CLOSE ? "-" : "local");
 	KUNIT_EXPECT_EQ(test, seen.qpn, 0xfedcbau);
 	expect_verdict(test, legal, ipoib_cm_tx_state_names[from],
 		       ipoib_cm_tx_state_names[to]);
@@ -283,6 +325,7 @@ static struct kunit_case states_tests[] = {
 	KUNIT_CASE_PARAM(drain_pair, drain_gen_params),
 	KUNIT_CASE_PARAM(rx_pair, rx_gen_params),
 	KUNIT_CASE_PARAM(tx_pair, tx_gen_params),
+	KUNIT_CASE_PARAM(tx_why, why_gen_params),
 	KUNIT_CASE(no_dead_ends),
 	KUNIT_CASE(names),
 	{}

@@ -276,8 +276,10 @@ static void op_trace(struct ipoib_drain_qp *q, enum ipoib_drain_state from)
 	     ipoib_drain_state_names[from], ipoib_drain_state_names[q->state]);
 }
 
-static void op_count(struct ipoib_drain *d, enum ipoib_drain_counter c)
+static void op_count(struct ipoib_drain *d, const struct ipoib_drain_qp *q,
+		     enum ipoib_drain_counter c)
 {
+	(void)q;
 	lockdep_assert_held(&d->lock);
 	counted[c]++;
 }

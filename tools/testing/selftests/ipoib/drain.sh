@@ -142,7 +142,7 @@ steps, since, flushed = {}, {}, 0
 for line in open(sys.argv[2]):
     move = re.search(r"ipoib_drain: \S+ qpn=(0x\w+) .* (\w+) -> (\w+) reason", line)
     signal = re.search(r"ipoib_drain_signal: \S+ qpn=(0x\w+) (\S+) status=(-?\d+)", line)
-    tx = re.search(r" (\d+\.\d+): ipoib_conn: \S+ tx qpn=(0x\w+) .* -> (\w+)$", line)
+    tx = re.search(r" (\d+\.\d+): ipoib_conn: \S+ tx qpn=(0x\w+) .* -> (\w+) reason=", line)
     if move:
         steps.setdefault(move.group(1), []).append(move.group(3))
     elif signal:
