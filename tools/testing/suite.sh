@@ -27,11 +27,12 @@ JOBS=${JOBS:-2}
 export ITER=${ITER:-1}
 
 # The themes that run on our driver in one guest: on every kernel, the first ones
-# whole, BRIEF ones with their essential cases; on one kernel, all of them whole;
-# and those for two guests.
+# whole, BRIEF ones with their essential cases; on one kernel, OURS_ONCE ones
+# whole, BRIEF_ONCE ones with their essential cases; and those for two guests.
 OURS=(basic.sh)
 BRIEF=(drain.sh)
 OURS_ONCE=(netdev.sh drain.sh input.sh down.sh rig.sh)
+BRIEF_ONCE=(probe.sh)
 ONCE_KVER=6.12
 PAIRS=(interop.sh)
 PAIR_KVERS='6.12 7.3'
@@ -115,6 +116,11 @@ jobs_all() {
 		wanted $ONCE_KVER || continue
 		guest_job "ours-$ONCE_KVER-${t%.sh}" $ONCE_KVER ours "$TESTS/$t"
 	done
+	for t in "${BRIEF_ONCE[@]}"; do
+		wanted $ONCE_KVER || continue
+		guest_job "ours-$ONCE_KVER-${t%.sh}" $ONCE_KVER ours \
+			--env BRIEF=1 "$TESTS/$t"
+	done
 	echo "harness $QEMU/selftest.sh"
 	echo "model make -s -C tools/testing/model explore ARGS=--quick"
 	echo "kunit tools/testing/kunit/run.sh --cached"
@@ -126,7 +132,7 @@ jobs_one() {
 
 	[ $# -gt 0 ] || case ${driver:-ours} in
 	stock) set -- stock.sh ;;
-	*) set -- "${OURS[@]}" "${OURS_ONCE[@]}" ;;
+	*) set -- "${OURS[@]}" "${OURS_ONCE[@]}" "${BRIEF_ONCE[@]}" ;;
 	esac
 	for t; do
 		if [ "$t $kernel" = "kunit debug" ]; then
