@@ -221,8 +221,8 @@ t_own_multicast() {
 	local a b own
 
 	ping_until 20 "$A" "$IP_B"
-	a=$(stat "$A" "$IFA" rx_multicast)
-	b=$(stat "$B" "$IFB" rx_multicast)
+	a=$(stat "$A" "$IFA" multicast)
+	b=$(stat "$B" "$IFB" multicast)
 	own=$(stat "$A" "$IFA" rx_drop_own)
 	in_a python3 -c '
 import socket, sys
@@ -232,8 +232,8 @@ s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
 for i in range(30):
     s.sendto(b"x", ("224.0.0.1", 9))
 ' "$IP_A"
-	expect 10 "B hears nothing" stat_above "$B" "$IFB" rx_multicast $((b + 20))
-	[ $(($(stat "$A" "$IFA" rx_multicast) - a)) -lt 20 ] ||
+	expect 10 "B hears nothing" stat_above "$B" "$IFB" multicast $((b + 20))
+	[ $(($(stat "$A" "$IFA" multicast) - a)) -lt 20 ] ||
 		fail "A hears what it has sent itself"
 	stat_above "$A" "$IFA" rx_drop_own "$own" || skip "the wire brings nothing back"
 }
