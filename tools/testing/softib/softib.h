@@ -201,6 +201,7 @@ int softib_mad_post_send(struct softib_qp *qp, const struct ib_send_wr *wr,
 /* softib_sa.c */
 void softib_sa_init(struct softib_dev *sdev);
 void softib_sa_exit(struct softib_dev *sdev);
+void softib_sa_forget(struct softib_dev *sdev);
 bool softib_sa_handle(struct softib_dev *sdev, const void *req, void *rsp);
 struct seq_file;
 void softib_sa_show(struct softib_dev *sdev, struct seq_file *s);

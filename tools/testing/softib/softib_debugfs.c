@@ -203,6 +203,9 @@ static int softib_event_raise(struct softib_port *port, int i, u32 qpn)
 
 	mutex_lock(&port->plug_lock);
 	if (port->sdev && softib_events[i].of == SOFTIB_OF_PORT) {
+		/* It is asked for by a subnet manager that has no memberships. */
+		if (softib_events[i].type == IB_EVENT_CLIENT_REREGISTER)
+			softib_sa_forget(port->sdev);
 		softib_dispatch(port->sdev, softib_events[i].type);
 		ret = 0;
 	} else if (port->sdev) {

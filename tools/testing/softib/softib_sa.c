@@ -291,11 +291,25 @@ void softib_sa_init(struct softib_dev *sdev)
 	INIT_LIST_HEAD(&sdev->sa.members);
 }
 
-void softib_sa_exit(struct softib_dev *sdev)
+/**
+ * softib_sa_forget - lose all memberships, as a new subnet manager has none
+ * @sdev: the device
+ *
+ * Context: process; takes sa->lock.
+ */
+void softib_sa_forget(struct softib_dev *sdev)
 {
 	struct softib_member *m, *next;
+	LIST_HEAD(old);
 
-	list_for_each_entry_safe(m, next, &sdev->sa.members, node)
+	spin_lock(&sdev->sa.lock);
+	list_splice_init(&sdev->sa.members, &old);
+	spin_unlock(&sdev->sa.lock);
+	list_for_each_entry_safe(m, next, &old, node)
 		kfree(m);
-	INIT_LIST_HEAD(&sdev->sa.members);
+}
+
+void softib_sa_exit(struct softib_dev *sdev)
+{
+	softib_sa_forget(sdev);
 }
