@@ -6,8 +6,6 @@
 
 . "$(dirname "$0")/lib.sh"
 
-FULL='qps cqs srqs ahs pds mrs mgids srq_outstanding rq_outstanding'
-
 t_rig() {
 	ports_up
 	census "$FULL" > "$TMP/census.never"
@@ -241,28 +239,18 @@ for i in range(30):
 # Paths are given up while sends along them have not completed: an address handle
 # stays until they have.
 t_ah_in_flight() {
-	local i pid queries
+	local i queries
 
 	modes datagram
 	ping_until 20 "$A" "$IP_B"
-	ip netns exec "$A" python3 -c '
-import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-while True:
-    try:
-        s.sendto(bytes(1000), (sys.argv[1], 9))
-    except OSError:
-        pass    # B says that nobody listens
-' "$IP_B" &
-	pid=$!
+	traffic "$A" "$IFA" -f -l 32 -s 1000 "$IP_B"
 	for ((i = 0; i < 10 * ITER; i++)); do
 		queries=$(stat "$A" "$IFA" path_queries)
 		event softib0 lid_change
 		expect 10 "the path is not asked for again" \
 			stat_above "$A" "$IFA" path_queries "$queries"
 	done
-	kill "$pid"
-	wait "$pid" || true
+	traffic_answered
 	ping_until 20 "$A" "$IP_B"
 	port_clean
 }

@@ -515,6 +515,8 @@ rc_is() {
 # What must come back to where it was. Address handles come and go with
 # neighbours, they count when the driver has gone.
 CENSUS='qps cqs srqs pds mrs srq_outstanding rq_outstanding'
+# shellcheck disable=SC2034	# for those that source this
+FULL="$CENSUS ahs mgids"
 
 # census [FIGURES]: those of both ports, one to a line
 census() {
