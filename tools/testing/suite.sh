@@ -31,7 +31,7 @@ export ITER=${ITER:-1}
 # and those for two guests.
 OURS=(basic.sh)
 BRIEF=(drain.sh)
-OURS_ONCE=(netdev.sh drain.sh input.sh down.sh rig.sh)
+OURS_ONCE=(netdev.sh drain.sh input.sh down.sh rig.sh link.sh)
 ONCE_KVER=6.12
 PAIRS=(interop.sh)
 PAIR_KVERS='6.12 7.3'
