@@ -408,8 +408,9 @@ static int bad_do_sges(struct bad_end *end, int n, int b)
 	return bad_send(end, 64 * n, n);
 }
 
-/* The next completion, if it comes in time. */
-static bool bad_poll(struct bad_end *end, struct ib_wc *wc, unsigned long until)
+/* The next completion, if it comes in time; counts what the CQ says is missed. */
+static bool bad_poll(struct bad_end *end, struct ib_wc *wc, unsigned long until,
+		     unsigned int *missed)
 {
 	long left;
 
@@ -420,7 +421,9 @@ static bool bad_poll(struct bad_end *end, struct ib_wc *wc, unsigned long until)
 		if (left <= 0)
 			return false;
 		if (ib_req_notify_cq(end->cq, IB_CQ_NEXT_COMP |
-				     IB_CQ_REPORT_MISSED_EVENTS) <= 0)
+				     IB_CQ_REPORT_MISSED_EVENTS) > 0)
+			++*missed;
+		else
 			wait_for_completion_timeout(&end->comp, left);
 	}
 }
@@ -429,14 +432,16 @@ static bool bad_poll(struct bad_end *end, struct ib_wc *wc, unsigned long until)
 static int bad_do_poll(struct bad_end *end, int n, int b)
 {
 	unsigned long until = jiffies + msecs_to_jiffies(bad_wait_ms);
+	unsigned int missed = 0;
 	struct ib_wc wc = {};
 	int got = 0;
 
-	while (got < n && bad_poll(end, &wc, until))
+	while (got < n && bad_poll(end, &wc, until, &missed))
 		got++;
 	snprintf(bad_said, sizeof(bad_said),
-		 "n=%d status=%d recv=%d len=%u wr_id=%llu", got, wc.status,
-		 wc.opcode == IB_WC_RECV, wc.byte_len, wc.wr_id);
+		 "n=%d status=%d recv=%d len=%u wr_id=%llu missed=%u", got,
+		 wc.status, wc.opcode == IB_WC_RECV, wc.byte_len, wc.wr_id,
+		 missed);
 	return 0;
 }
 

@@ -711,6 +711,7 @@ t_dead() {
 	completes 0 2 0
 	knob softib1 dead 1
 	[ "$(polls 1 1)" = 0 ] || fail "a dead CQ completes"
+	[ "$(said missed)" = 0 ] || fail "a dead CQ keeps its user busy"
 	refused post 1 1
 	refused flood 1 1 100
 	refused move 1 6
