@@ -408,7 +408,7 @@ static int bad_do_sges(struct bad_end *end, int n, int b)
 	return bad_send(end, 64 * n, n);
 }
 
-/* The next completion, if it comes in time; counts what the CQ says is missed. */
+/* The next completion, if it comes in time. @missed counts the CQ's claims. */
 static bool bad_poll(struct bad_end *end, struct ib_wc *wc, unsigned long until,
 		     unsigned int *missed)
 {

@@ -486,7 +486,7 @@ int softib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	int ret;
 
 	atomic_set(&cq->armed, 1);
-	/* Nothing can be missed where nothing comes: the user would poll for ever. */
+	/* Nothing is missed where nothing comes: he would poll for ever. */
 	if (softib_cq_stopped(cq))
 		return 0;
 	ret = ib_req_notify_cq(cq->lower, flags);
