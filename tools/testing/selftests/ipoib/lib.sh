@@ -124,30 +124,38 @@ expect() {
 	until_true "$seconds" "$@" || fail "$what (waited $((seconds * SCALE)) s for: $*)"
 }
 
+# Where a case that runs says its process, and how it has ended
+mkfifo "$TMP/ends"
+exec 9<> "$TMP/ends"
+
 # start NAME: run one case in the background, with a time limit
 start() {
-	local end=$((SECONDS + CASE_SECONDS * SCALE)) pid
+	local seconds=$((CASE_SECONDS * SCALE)) job pid rc
 
 	rm -f "$TMP/skip"
 	(
 		trap - EXIT
-		names
-		set -e
-		"t_$1"
-	) > "$TMP/out" 2>&1 &
-	pid=$!
-	while kill -0 "$pid" 2> /dev/null; do
-		if [ "$SECONDS" -ge "$end" ]; then
-			echo "no end after $((CASE_SECONDS * SCALE)) s" >> "$TMP/out"
-			echo w > /proc/sysrq-trigger
-			log_since | tail -n 60 >> "$TMP/out"
-			kill -9 "$pid" 2> /dev/null
-			HUNG=1
-			return 1
-		fi
-		sleep 0.05
-	done
-	wait "$pid"
+		(
+			echo "$BASHPID" >&9
+			exec 9>&-
+			names
+			set -e
+			"t_$1"
+		) > "$TMP/out" 2>&1
+		echo $? >&9
+	) &
+	job=$!
+	read -r -u 9 pid
+	if ! read -r -t "$seconds" -u 9 rc; then
+		echo "no end after $seconds s" >> "$TMP/out"
+		echo w > /proc/sysrq-trigger
+		log_since | tail -n 60 >> "$TMP/out"
+		kill -9 "$pid" 2> /dev/null
+		HUNG=1
+		return 1
+	fi
+	wait "$job"
+	return "$rc"
 }
 
 # run_cases NAME...: print the plan, run the cases, exit with the verdict.
