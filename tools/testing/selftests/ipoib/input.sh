@@ -323,10 +323,19 @@ t_req_transport() {
 
 # The listener is no service for SIDR; one that asks leaves nothing behind.
 t_sidr() {
-	baseline sidr
+	local ids
+
+	ids=$(counter softib0 cm_ids)
+	[ "$ids" -ge 0 ] || skip "the port does not count the CM's ids"
 	mad sidr --count 5
-	back_to sidr 10
+	# once another has its answer, so have those
+	counted cm_rx_rejected 1 req --transport uc --private "$(private 0x123 65524)"
+	expect 10 "the CM keeps ids" cm_ids_are "$ids"
 	port_clean
+}
+
+cm_ids_are() {
+	[ "$(counter softib0 cm_ids)" -le "$1" ]
 }
 
 # A peer that asks for ever gets a bounded number of QPs.
