@@ -99,6 +99,7 @@ int ipoib_cm_destroy_qp(struct ipoib_cm_conn *conn)
 					    conn->port->num, conn->qpn, err);
 			return err;
 		}
+		/* No event says that the HCA would do it now. */
 		msleep(IPOIB_CM_DESTROY_DELAY);
 	}
 	WRITE_ONCE(cm->refused, false);

@@ -261,8 +261,7 @@ while True:
 		expect 10 "the path is not asked for again" \
 			stat_above "$A" "$IFA" path_queries "$queries"
 	done
-	kill "$pid"
-	wait "$pid" || true
+	end_job "$pid"
 	ping_until 20 "$A" "$IP_B"
 	port_clean
 }

@@ -338,12 +338,11 @@ t_destroy_slow() {
 	fault_down 20 destroy_qp_ms 1000
 }
 
-# A receive WR that the HCA loses with a half-received message: the wire is cut
-# in the middle of one, of 15 packets
-t_wqe_lost() {
+# lose_wr: A goes down with a receive WR that the HCA loses with a half-received
+# message: the wire is cut in the middle of one, of 15 packets
+lose_wr() {
 	local before
 
-	connect
 	before=$(counter softib0 half_lost)
 	knob softib0 lost -1
 	knob softib0 cut_after 8
@@ -354,6 +353,11 @@ t_wqe_lost() {
 	if traffic_end; then echo "note: a ping came through before the cut"; fi
 	[ "$(counter softib0 half_lost)" -gt "$before" ] || fail "no WR was lost"
 	usable
+}
+
+t_wqe_lost() {
+	connect
+	lose_wr
 	in_a ip link set "$IFA" down
 	in_b ip link set "$IFB" down
 	addresses
@@ -388,22 +392,13 @@ t_stock_refill() {
 
 # A QP without LWQE may have taken WRs with it: new QPs get an SRQ that is whole.
 t_stock_renewed() {
-	local lost generations depth
+	local generations depth
 
 	depth=$(awk '/softib0 srq_outstanding/ { print $3 }' "$TMP/census.idle")
 	connect
-	lost=$(counter softib0 half_lost)
 	generations=$(stat "$A" "$IFA" cm_generations)
-	knob softib0 lost -1
 	knob softib0 lwqe_drop -1
-	knob softib0 cut_after 8
-	traffic_start "$B" -i 0.2 -s 60000 "$IP_A"
-	expect 10 "the wire was not cut" counts softib0 link_drops 1
-	in_a ip link set "$IFA" down
-	gone softib0 20
-	if traffic_end; then echo "note: a ping came through before the cut"; fi
-	[ "$(counter softib0 half_lost)" -gt "$lost" ] || fail "no WR was lost"
-	usable
+	lose_wr
 	[ "$(stat "$A" "$IFA" cm_generations)" -gt "$generations" ] ||
 		fail "no new SRQ took over"
 	expect 10 "the stock stays below $depth receive WRs" stock_is "$depth"

@@ -361,6 +361,15 @@ ping_until() {
 		ip netns exec "$2" ping -q -c 1 -W 1 -s "${4:-56}" "$3"
 }
 
+# end_job PID: end what has run in the background until now, and nothing else
+end_job() {
+	local rc=0
+
+	kill "$1"
+	wait "$1" || rc=$?
+	[ $rc -eq 143 ] || fail "the job in the background: status $rc"
+}
+
 # traffic_start NETNS PING-ARGUMENTS...: pings in the background, which are running
 # and can be ended when this returns
 traffic_start() {

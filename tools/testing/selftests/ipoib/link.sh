@@ -207,8 +207,7 @@ stuck() {
 	in_a ping -q -i 0.02 -w $((40 * SCALE)) "$IP_B" > "$TMP/ping" &
 	pid=$!
 	expect 35 "the watchdog saw nothing" grown "$A" "$IFA" tx_timeouts "$timeouts"
-	kill "$pid"
-	wait "$pid" || true
+	end_job "$pid"
 	knob softib0 "$1" 0
 }
 
